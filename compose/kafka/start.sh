@@ -1,0 +1,27 @@
+#!/bin/sh
+# Writes server.properties, formats the data directory once, then becomes the broker or controller.
+#
+#   /etc/kafka/common.properties   settings that all nodes of a kind share (compose/kafka/*.properties)
+#   KAFKA_NODE_ID, KAFKA_…         settings of this node: KAFKA_FOO_BAR is foo.bar, as in Apache's own image
+#   EXTRA_SETTINGS                 settings of the scenario, "a=b;c=d"
+#   FEATURES                       features to format with, "transaction.version=2 group.version=1"
+set -eu
+properties=/data/server.properties
+{
+  cat /etc/kafka/common.properties
+  env | sed -n 's/^KAFKA_//p' | while IFS='=' read -r name value; do
+    printf '%s=%s\n' "$(printf %s "$name" | tr 'A-Z_' 'a-z.')" "$value"
+  done
+  printf '%s\n' "${EXTRA_SETTINGS:-}" | tr ';' '\n'
+} >"$properties"
+
+set -f  # Java, not the shell, expands the class path's *
+java="java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -cp /opt/kafka/libs/*"
+if [ ! -e /data/log/meta.properties ]; then
+  features=
+  for feature in ${FEATURES:-}; do features="$features --feature $feature"; done
+  $java kafka.tools.StorageTool format --cluster-id "$CLUSTER_ID" --config "$properties" --ignore-formatted $features
+fi
+exec $java -Xms"$HEAP" -Xmx"$HEAP" -XX:+ExitOnOutOfMemoryError \
+  -Dlog4j2.configurationFile=/opt/kafka/log4j2.yaml -Dlog4j.configuration=file:/opt/kafka/log4j.properties \
+  kafka.Kafka "$properties"

@@ -1,0 +1,40 @@
+"""F4: kill -9 of a worker, at a phase of its transaction or at a time; its next incarnation starts after `lasts_s`.
+
+    [[faults]]
+    name = "kill-worker"
+    target = "worker-0"
+    when = { worker = 0, phase = "offsets-sent", count = 20 }
+    lasts_s = 1
+
+What it leaves depends on the phase: nothing (polled), an open transaction that the next incarnation's InitProducerId
+aborts (begun to before-commit), or a transaction that is committed although nobody saw it (after-commit).
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field as Key
+
+from harness.field import Field
+from harness.plan import PlannedFault
+from harness.protocols import Undo
+from harness.scenario import FaultSpec
+
+
+class KillWorkerSpec(FaultSpec):
+    target: Annotated[str, Key(pattern=r"^worker-([0-3]|random)$")]
+
+
+class KillWorker:
+    name: ClassVar = "kill-worker"
+    about: ClassVar = "kill -9 of a worker, at a phase or at a time; a new incarnation after lasts_s"
+    params: ClassVar = KillWorkerSpec
+
+    def inject(self, field: Field, fault: PlannedFault) -> Undo:
+        assert isinstance(fault.spec, KillWorkerSpec)
+        worker = int(fault.spec.target.removeprefix("worker-"))
+        field.note("fault-target", fault=fault.id, role=fault.spec.target, incarnation=field.crew.incarnation(worker))
+        field.crew.kill(worker)
+        return lambda: field.crew.release(worker)
+
+
+FAULT = KillWorker()

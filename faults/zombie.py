@@ -1,0 +1,107 @@
+"""F3: a worker stopped by SIGSTOP at a phase, past its time-outs, that comes back after its successor took over.
+
+    [[faults]]
+    name = "zombie"
+    when = { worker = 0, phase = "produced", count = 20 }
+    past = ["session"]               # and "transaction", to come back after the coordinator aborted its transaction
+    fenced = "generation"            # or "epoch": how it must be seen fenced
+
+It is resumed when the group has given its partitions to others, one of them has committed there, and every time-out
+named in `past` has passed. What it meets then is what the scenario claims: by generation, an abortable error (KIP-447);
+by epoch, a fatal one (KIP-98). A zombie that never lost its partitions shows nothing, and the run is `unknown`.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field as Key
+
+from harness.field import Field
+from harness.plan import PlannedFault
+from harness.protocols import Event, Undo
+from harness.scenario import FaultSpec, When
+from harness.wait import until
+
+# How a client says that it was fenced: librdkafka's names and Kafka's are the same but for the local ones.
+BY_GENERATION = {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH",
+                 "FENCED_MEMBER_EPOCH", "REBALANCE_IN_PROGRESS"}  # fmt: skip
+BY_EPOCH = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "INVALID_PRODUCER_ID_MAPPING"}
+
+
+class ZombieSpec(FaultSpec):
+    when: When
+    past: Annotated[tuple[Literal["session", "transaction"], ...], Key(min_length=1, strict=False)] = ("session",)
+    fenced: Literal["generation", "epoch"]
+    lasts_s: Annotated[float, Key(gt=0, le=600)] = 60.0
+
+
+class Zombie:
+    name: ClassVar = "zombie"
+    about: ClassVar = "a worker stopped past its time-outs, resumed after its successor took over; must be fenced"
+    params: ClassVar = ZombieSpec
+
+    def inject(self, field: Field, fault: PlannedFault) -> Undo:
+        assert isinstance(fault.spec, ZombieSpec)
+        worker = fault.spec.when.worker
+        mine = self._partitions(field, worker)
+        incarnation = field.crew.incarnation(worker)
+        field.note("fault-target", fault=fault.id, role=f"worker-{worker}", incarnation=incarnation, partitions=mine)
+        field.crew.pause(worker)
+        return lambda: field.crew.resume(worker)
+
+    def hold(self, field: Field, fault: PlannedFault) -> None:
+        """Until the successor has committed where the zombie was, and the time-outs have passed."""
+        spec = fault.spec
+        assert isinstance(spec, ZombieSpec)
+        worker, since = spec.when.worker, len(field.history.events())
+        target = next(e for e in field.history.events() if e["event"] == "fault-target" and e["fault"] == fault.id)
+        lost = set(target["partitions"])
+        until(
+            f"worker-{worker} to lose its partitions {sorted(lost)}",
+            lambda: not lost & set(self._partitions(field, worker)),
+            deadline_s=spec.lasts_s,
+        )
+        commit = field.wait(
+            f"a successor's commit on one of {sorted(lost)}",
+            lambda e: e["event"] == "outcome" and e["type"] == "ok" and e["source"] != f"worker-{worker}"
+            and bool(lost & {int(p) for p in e["sources"]}),
+            deadline_s=spec.lasts_s, since=since,
+        )  # fmt: skip
+        state = ""
+        if "transaction" in spec.past:
+            name = field.names.transactional_id(worker)
+            until(
+                f"the coordinator to abort the open transaction of {name}",
+                lambda: not field.cluster.admin.transaction(name).open,
+                deadline_s=spec.lasts_s,
+            )
+            state = field.cluster.admin.transaction(name).state
+        field.note("zombie-succeeded", fault=fault.id, successor=commit["source"], partitions=sorted(lost), state=state)
+
+    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+        spec = fault.spec
+        assert isinstance(spec, ZombieSpec)
+        source = f"worker-{spec.when.worker}"
+        succeeded = [e for e in events if e["event"] == "zombie-succeeded" and e["fault"] == fault.id]
+        if not succeeded:
+            return f"the zombie {source} never lost its partitions to a successor that committed"
+        resumed = succeeded[0]["at"]
+        codes = BY_GENERATION if spec.fenced == "generation" else BY_EPOCH
+        errors = [e for e in events if e["event"] == "error" and e["source"] == source and e["at"] > resumed]
+        if not any(e["code"] in codes and e["fatal"] == (spec.fenced == "epoch") for e in errors):
+            met = ", ".join(f"{e['call']}: {e['code']}{' (fatal)' if e['fatal'] else ''}" for e in errors[:3])
+            return f"the zombie {source} was not seen fenced by {spec.fenced}; it met: {met or 'no error'}"
+        return None
+
+    @staticmethod
+    def _partitions(field: Field, worker: int) -> list[int]:
+        """Input partitions that the group says this worker has, by the client id that it joined with."""
+        prefix = f"worker-{worker}-"
+        return sorted(
+            partition
+            for member in field.cluster.admin.members(field.names.group) if member.client_id.startswith(prefix)
+            for topic, partition in member.partitions if topic == field.names.input
+        )  # fmt: skip
+
+
+FAULT = Zombie()

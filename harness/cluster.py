@@ -1,0 +1,259 @@
+"""One cluster: brought up by Compose, driven node by node, taken down. Nothing here knows a run.
+
+    cluster = Cluster.create(spec)     → containers, networks, a folder with the brokers' data
+    cluster.kill("broker2"); cluster.start("broker2")
+    cluster.down()                     → nothing left, folder removed
+
+What a cluster can do beyond being up is a capability of its own (`Nodes`, `LogAccess`, `Controllers`): other systems
+than Apache Kafka will not have them all, and a fault or check that needs one says so.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import docker
+import docker.errors
+import psutil
+from testcontainers.compose import DockerCompose
+
+from harness import images, places, topology
+from harness.admin import Admin
+from harness.errors import HarnessError
+from harness.proxies import Proxies
+from harness.scenario import ClusterSpec
+from harness.wait import until
+
+_UP_DEADLINE_S = 90
+_STOP_DEADLINE_S = 30
+LABEL = "io.onceproof.cluster"
+HOME_LABEL = "io.onceproof.home"
+
+
+@runtime_checkable
+class Nodes(Protocol):
+    """Nodes that can be killed, started, paused and resumed."""
+
+    def kill(self, node: str) -> None: ...
+    def start(self, node: str) -> None: ...
+    def pause(self, node: str) -> None: ...
+    def resume(self, node: str) -> None: ...
+
+
+@runtime_checkable
+class LogAccess(Protocol):
+    """Segments that can be read as files, for every replica."""
+
+    def log_dirs(self) -> dict[str, Path]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """What a cluster was given: names and numbers no other cluster on this machine has."""
+
+    name: str
+    ports: int
+    subnet: str
+
+
+class Cluster:
+    """A running Kafka cluster of three brokers and three controllers behind Toxiproxy."""
+
+    def __init__(self, spec: ClusterSpec, address: Address) -> None:
+        self.spec = spec
+        self.address = address
+        self.folder = places.clusters_dir() / address.name
+        self.proxies = Proxies(address.ports * 100)
+        self._docker = docker.from_env(timeout=_STOP_DEADLINE_S + 10)
+        self._admin: Admin | None = None
+        self._compose = DockerCompose(
+            context=places.compose_dir(),
+            compose_file_name="cluster.yaml",
+            env_file=str(self.folder / "cluster.env"),
+            wait=False,
+        )
+
+    @property
+    def admin(self) -> Admin:
+        """The Java Admin client, on the observer's lane."""
+        if self._admin is None:
+            self._admin = Admin(self.bootstrap(topology.OBSERVER_LANE), name=self.address.name)
+        return self._admin
+
+    def bootstrap(self, lane: int) -> str:
+        return topology.bootstrap(self.address.ports, lane)
+
+    def log_dirs(self) -> dict[str, Path]:
+        return {f"broker{n}": self.folder / "data" / f"broker{n}" / "log" for n in topology.BROKERS}
+
+    # Life
+
+    def write_files(self) -> None:
+        """The folder of the cluster: what Compose needs, and what a later process needs to find it."""
+        for node in topology.NODES:
+            (self.folder / "data" / node).mkdir(parents=True, exist_ok=True)
+        settings = ";".join(f"{key}={_property(value)}" for key, value in sorted(self.spec.settings.items()))
+        features = " ".join(f"{key}={value}" for key, value in sorted(self.spec.features.items()))
+        environment = {
+            "ONCEPROOF_NAME": self.address.name,
+            "ONCEPROOF_HOME_LABEL": str(places.home()),
+            "ONCEPROOF_KAFKA_IMAGE": images.kafka(self.spec.version),
+            "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
+            "ONCEPROOF_USER": f"{os.getuid()}:{os.getgid()}",
+            "ONCEPROOF_DATA": str(self.folder / "data"),
+            "ONCEPROOF_PORTS": str(self.address.ports),
+            "ONCEPROOF_SUBNET": self.address.subnet,
+            "ONCEPROOF_CLUSTER_ID": secrets.token_urlsafe(16)[:22],
+            "ONCEPROOF_FEATURES": features,
+            "ONCEPROOF_SETTINGS": settings,
+        }
+        (self.folder / "cluster.env").write_text("".join(f"{key}={value}\n" for key, value in environment.items()))
+        described = {"schema_version": 1, "spec": self.spec.model_dump(mode="json"), "address": asdict(self.address)}
+        (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
+
+    def up(self) -> None:
+        """Start everything and wait until three brokers are registered. Raises HarnessError, DeadlineError."""
+        try:
+            self._compose.start()
+        except Exception as error:
+            stderr = getattr(error, "stderr", b"") or b""
+            raise HarnessError(f"docker compose up: {stderr.decode(errors='replace')[-400:] or error}") from error
+        until("three registered brokers", self._registered, deadline_s=_UP_DEADLINE_S, every_s=0.5)
+
+    def down(self) -> None:
+        """Remove containers, networks and data. Twice is harmless."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+        remove(self.address.name, self._docker)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._docker.close()
+
+    def healthy(self) -> bool:
+        """All containers running, every link open, all brokers registered, internal topics fully replicated."""
+        try:
+            containers = self._docker.containers.list(all=True, filters={"label": f"{LABEL}={self.address.name}"})
+            running = sum(container.status == "running" for container in containers)
+            return running == len(topology.NODES) + 1 and self.proxies.healthy() and self._registered()
+        except Exception:  # whatever it is: not healthy
+            return False
+
+    def _registered(self) -> bool:
+        return len(self.admin.brokers()) == len(topology.BROKERS)
+
+    # Nodes
+
+    def kill(self, node: str) -> None:
+        """SIGKILL the node's process. A node that is already dead stays so."""
+        with _already("is not running"):
+            self._container(node).kill(signal="SIGKILL")
+
+    def start(self, node: str) -> None:
+        self._container(node).start()
+
+    def pause(self, node: str) -> None:
+        """Freeze the node (cgroup freezer): it answers nothing, its connections stay open."""
+        with _already("already paused"):
+            self._container(node).pause()
+
+    def resume(self, node: str) -> None:
+        with _already("is not paused"):
+            self._container(node).unpause()
+
+    def heal(self) -> None:
+        """Every node running, every link open. Twice is harmless."""
+        for node in topology.NODES:
+            container = self._container(node)
+            if container.status == "paused":
+                container.unpause()
+            elif container.status != "running":
+                container.start()
+        self.proxies.heal_all()
+
+    def collect_logs(self, folder: Path, *, since_s: float) -> None:
+        """Write each container's log since that wall-clock time to `<node>.log`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for node in (*topology.NODES, "toxiproxy"):
+            output = self._container(node).logs(since=since_s, timestamps=False)
+            (folder / f"{node}.log").write_bytes(output)
+
+    def _container(self, node: str) -> Any:
+        return self._docker.containers.get(f"{self.address.name}-{node}-1")
+
+
+@contextmanager
+def _already(done: str) -> Iterator[None]:
+    """Doing a thing twice is harmless: Docker's complaint that it `is already done` is not an error here."""
+    try:
+        yield
+    except docker.errors.APIError as error:
+        if done not in str(error):
+            raise
+
+
+def remove(name: str, client: Any) -> int:
+    """Remove all containers and networks of a cluster, by label; return how many there were."""
+    removed = 0
+    for container in client.containers.list(all=True, filters={"label": f"{LABEL}={name}"}):
+        with _gone():
+            if container.status == "paused":
+                container.unpause()
+            container.remove(force=True, v=True)
+            removed += 1
+    for network in client.networks.list(filters={"label": f"{LABEL}={name}"}):
+        with _gone():
+            network.remove()
+            removed += 1
+    return removed
+
+
+@contextmanager
+def _gone() -> Iterator[None]:
+    try:
+        yield
+    except docker.errors.NotFound:
+        pass
+    except docker.errors.APIError as error:
+        if "removal" not in str(error) and "is not paused" not in str(error):
+            raise
+
+
+def free_address() -> Address:
+    """A project name, a block of a hundred host ports and a /24 that nobody uses. Call it under the pool's lock."""
+    client = docker.from_env(timeout=20)
+    try:
+        subnets = {
+            config.get("Subnet", "")
+            for network in client.networks.list()
+            for config in (network.attrs.get("IPAM", {}).get("Config") or [])
+        }
+    finally:
+        client.close()
+    local = {address.address for each in psutil.net_if_addrs().values() for address in each}
+    for number in range(100):
+        ports, subnet = 190 + number, f"10.213.{number}"
+        taken = any(used.startswith(f"{subnet}.") for used in (*subnets, *local))
+        if not taken and all(_port_free(ports * 100 + offset) for offset in (0, 1, 2, 3, 11, 21, 31, 41)):
+            return Address(name=f"onceproof-{number:02d}-{secrets.token_hex(2)}", ports=ports, subnet=subnet)
+    raise HarnessError("no free block of ports 19000 to 28999 with a free subnet 10.213.0.0 to 10.213.99.0")
+
+
+def _port_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _property(value: str | int | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,221 @@
+"""The processes of a run: workers, generator, observer. Started, restarted, stopped, killed; watched all the while.
+
+A worker that ends by itself (a fatal error of its client) or is killed is started again as the next incarnation, as
+an orchestrator would do it, unless a fault holds it down. Children are made by one thread that lives as long as the
+crew: the kernel kills a child when the thread that made it ends.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from harness import pool, topology
+from harness.child import Child
+from harness.cluster import Cluster
+from harness.errors import HarnessError
+from harness.history import Event, History
+from harness.names import Names
+from harness.plan import TAIL_S, Plan
+from harness.wait import until
+
+EXIT_FATAL = 17
+_RESTARTS_MAX = 60
+_RESTART_PAUSE_S = 0.3
+_STOP_DEADLINE_S = 25.0
+
+
+class Crew:
+    """All processes of one run. Safe to use from several threads."""
+
+    def __init__(self, plan: Plan, cluster: Cluster, names: Names, history: History, folder: Path) -> None:
+        self._plan, self._cluster, self._names, self._history, self._folder = plan, cluster, names, history, folder
+        self._maker = ThreadPoolExecutor(1, thread_name_prefix="makes processes")
+        self._lock = threading.RLock()
+        self._children: dict[str, Child] = {}
+        self._incarnations: dict[int, int] = {}
+        self._transactions: dict[int, int] = {}
+        self._fired: set[str] = set()
+        self._held_down: set[int] = set()
+        self._stopping = False
+        self.crashes: list[str] = []
+
+    def start(self) -> None:
+        """Workers and observer first, so that the generator's first record finds them there."""
+        for worker in range(self._plan.scenario.workload.workers):
+            self._maker.submit(self._start_worker, worker).result()
+        if self._plan.scenario.workload.observer:
+            self._maker.submit(self._start_observers).result()
+
+    def start_generator(self) -> None:
+        work = self._plan.scenario.workload
+        config = {
+            **self._common(), "seed": self._plan.seed, "records_max": self._plan.records_max, "tail_s": TAIL_S,
+            "input": self._names.input, "ledger": str(self._folder / "ledger"),
+            **work.model_dump(include={"records", "records_per_s", "record_bytes", "keys", "key_skew", "partitions"}),
+        }  # fmt: skip
+        self._maker.submit(self._make, "generator", "workloads.processes.generator", config, {}).result()
+
+    # What faults do to workers
+
+    def pid(self, worker: int) -> int:
+        return self._worker(worker).pid
+
+    def incarnation(self, worker: int) -> int:
+        with self._lock:
+            return self._incarnations[worker]
+
+    def pause(self, worker: int) -> None:
+        self._worker(worker).signal(signal.SIGSTOP)
+
+    def resume(self, worker: int) -> None:
+        """SIGCONT; harmless to one that runs or is dead."""
+        self._worker(worker).signal(signal.SIGCONT)
+
+    def kill(self, worker: int) -> None:
+        """SIGKILL, and no new incarnation until `release`."""
+        with self._lock:
+            self._held_down.add(worker)
+        self._worker(worker).kill()
+
+    def release(self, worker: int) -> None:
+        """Start the next incarnation of a worker that `kill` holds down; otherwise harmless."""
+        with self._lock:
+            if worker not in self._held_down:
+                return
+            self._held_down.discard(worker)
+        if not self._worker(worker).running and not self._stopping:
+            self._maker.submit(self._start_worker, worker).result()
+
+    def go(self, worker: int, fault: str) -> None:
+        """Let a worker that stopped at a phase for this fault go on."""
+        self._worker(worker).send("go", fault=fault)
+
+    # The end
+
+    def finish_generator(self, deadline_s: float) -> None:
+        """Ask for the tail and wait for the end of the ledger. Raises DeadlineError, HarnessError."""
+        generator = self._children["generator"]
+        generator.send("stop")
+        until("the generator to finish", lambda: not generator.running, deadline_s=deadline_s)
+        generator.wait(5)
+        if not any(e["source"] == "generator" and e["event"] == "finished" for e in self._history.events()):
+            raise HarnessError(f"the generator ended early: {_tail(generator.stderr)}")
+
+    def stop_workers(self) -> None:
+        """Stop every worker after its transaction; kill one that does not end in time."""
+        self._stopping = True
+        self._stop([name for name in self._children if name.startswith("worker-")])
+
+    def stop_observers(self) -> None:
+        self._stop([name for name in self._children if name.startswith("observer-")])
+
+    def close(self) -> None:
+        """Kill whatever is left. Twice is harmless."""
+        self._stopping = True
+        for child in list(self._children.values()):
+            child.kill()
+        self._maker.shutdown()
+
+    def _stop(self, names: list[str]) -> None:
+        for name in names:
+            self._children[name].send("stop")
+        deadline = time.monotonic() + _STOP_DEADLINE_S
+        for name in names:
+            if not self._children[name].wait(max(0.1, deadline - time.monotonic())):
+                self._history.append("harness", "killed-at-stop", process=name, after_s=_STOP_DEADLINE_S)
+                self._children[name].kill()
+
+    # Making processes
+
+    def _start_worker(self, worker: int) -> None:
+        work = self._plan.scenario.workload
+        with self._lock:
+            incarnation = self._incarnations.get(worker, 0) + 1
+            self._incarnations[worker] = incarnation
+        if incarnation > _RESTARTS_MAX:
+            self.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and never stayed")
+            return
+        stops = [
+            {"phase": fault.spec.when.phase, "count": fault.spec.when.count, "fault": fault.id}
+            for fault in self._plan.faults
+            if fault.spec.when is not None and fault.spec.when.worker == worker and fault.id not in self._fired
+        ]
+        config = {
+            **self._common(lane=topology.lane_of_worker(worker)),
+            "name": f"worker-{worker}", "worker": worker, "incarnation": incarnation,
+            "first_transaction": self._transactions.get(worker, 0) + 1, "stops": stops,
+            "workload": work.name, "input": self._names.input, "topics": dict(self._names.topics),
+            "group": self._names.group, "transactional_id": self._names.transactional_id(worker),
+            **work.model_dump(include={
+                "client", "transaction_records", "transaction_timeout_ms", "message_timeout_ms", "session_timeout_ms",
+                "group_protocol", "auto_offset_reset",
+            }),
+        }  # fmt: skip
+        self._make(f"worker-{worker}", "workloads.processes.worker", config, {"incarnation": incarnation})
+
+    def _start_observers(self) -> None:
+        for role in self._names.outputs:
+            topic = self._names.topic(role)
+            config = {**self._common(), "topic": topic, "group": f"{topic}-observer",
+                      "ledger": str(self._folder / "ledger" / role)}  # fmt: skip
+            Path(config["ledger"]).mkdir(parents=True, exist_ok=True)
+            self._make(f"observer-{role}", "workloads.processes.observer", config, {})
+
+    def _common(self, lane: int = topology.OBSERVER_LANE) -> dict[str, Any]:
+        return {
+            "bootstrap": self._cluster.bootstrap(lane),
+            "client_config": dict(self._plan.scenario.client_config),
+        }
+
+    def _make(self, name: str, module: str, config: dict[str, Any], extra: dict[str, Any]) -> None:
+        def on_event(event: Event) -> None:
+            kind = event.pop("event")
+            self._note(name, kind, event)
+            self._history.append(name, kind, **extra, **event)
+
+        child = Child(
+            module, config, folder=self._folder / "processes", name=f"{name}.{extra.get('incarnation', 1)}",
+            on_event=on_event, on_exit=self._on_exit(name, extra),
+        )  # fmt: skip
+        pool.record_process(self._cluster.folder, child.pid, name)
+        with self._lock:
+            self._children[name] = child
+        self._history.append(name, "started", pid=child.pid, **extra)
+
+    def _note(self, name: str, kind: str, event: Event) -> None:
+        """What the next incarnation must know: which transaction comes next, which stops are behind it."""
+        with self._lock:
+            if kind == "begin":
+                self._transactions[int(name.split("-")[1])] = event["transaction"]
+            elif kind == "at-phase":
+                self._fired.add(event["fault"])
+
+    def _on_exit(self, name: str, extra: dict[str, Any]) -> Callable[[Child, int], None]:
+        def ended(child: Child, code: int) -> None:
+            self._history.append(name, "exited", code=code, **extra)
+            if code not in (0, EXIT_FATAL, -signal.SIGKILL):
+                self.crashes.append(f"{name} ended with status {code}: {_tail(child.stderr)}")
+            if not name.startswith("worker-"):
+                return
+            worker = int(name.split("-")[1])
+            with self._lock:
+                stay_down = self._stopping or worker in self._held_down
+            if not stay_down:
+                time.sleep(_RESTART_PAUSE_S)
+                if not self._stopping:
+                    self._maker.submit(self._start_worker, worker)
+
+        return ended
+
+    def _worker(self, worker: int) -> Child:
+        with self._lock:
+            return self._children[f"worker-{worker}"]
+
+
+def _tail(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else "(nothing on stderr)"

@@ -1,0 +1,100 @@
+"""Jars from Maven Central, by coordinates, each set in a folder of its own under the cache.
+
+PySpark ships Apache Ivy; it resolves what a POM asks for without Maven being installed. Its settings name Central
+alone, by Ivy's own default address, so that nothing of the machine's other repositories gets mixed in.
+
+    kafka("4.3.1")         → ~/.cache/onceproof/jars/kafka-4.3.1         (a broker, its tools, the Java client)
+    spark_kafka("4.0.0")   → ~/.cache/onceproof/jars/spark-kafka-4.0.0   (Spark's Kafka source)
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from filelock import FileLock
+
+from harness.errors import BadInput, HarnessError
+from harness.places import jars_dir
+
+_SETTINGS = """<ivysettings><settings defaultResolver="central"/>
+<resolvers><ibiblio name="central" m2compatible="true" usepoms="true"/></resolvers></ivysettings>
+"""
+_FETCH_DEADLINE_S = 600
+
+
+def kafka(version: str) -> Path:
+    """The jars of one Kafka release: broker, controller, tools, clients, and a logging backend.
+
+    Raises BadInput when the version does not look like a release or Maven Central does not have it.
+    """
+    if not re.fullmatch(r"[34]\.\d+\.\d+", version):
+        raise BadInput(f"kafka version {version!r}: expected a release of 3.x or 4.x, such as 4.3.1")
+    coordinates = [f"org.apache.kafka:kafka_2.13:{version}", f"org.apache.kafka:kafka-tools:{version}"]
+    if version.startswith("4."):
+        log4j = "org.apache.logging.log4j"
+        coordinates += [f"{log4j}:{name}:2.24.3" for name in ("log4j-slf4j-impl", "log4j-core", "log4j-1.2-api")]
+        coordinates += ["com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.16.2"]
+    else:
+        coordinates += ["org.slf4j:slf4j-reload4j:1.7.36", "ch.qos.reload4j:reload4j:1.2.25"]
+    return _fetch(f"kafka-{version}", coordinates)
+
+
+def spark_kafka(version: str) -> Path:
+    """Spark's Kafka source for that version of PySpark."""
+    return _fetch(f"spark-kafka-{version}", [f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"])
+
+
+def fetched(name: str) -> bool:
+    """Whether a set (`kafka-4.3.1`) is in the cache."""
+    return (jars_dir() / name).is_dir()
+
+
+def _fetch(name: str, coordinates: Sequence[str]) -> Path:
+    target = jars_dir() / name
+    if target.is_dir():
+        return target
+    jars_dir().mkdir(parents=True, exist_ok=True)
+    with FileLock(jars_dir() / f".{name}.lock"):
+        if not target.is_dir():
+            _retrieve(name, coordinates, target)
+    return target
+
+
+def _retrieve(name: str, coordinates: Sequence[str], target: Path) -> None:
+    dependencies = "".join(
+        "<dependency org={} name={} rev={}/>".format(*map(quoteattr, coordinate.split(":")))
+        for coordinate in coordinates
+    )
+    module = (
+        f'<ivy-module version="2.0"><info organisation="onceproof" module={quoteattr(name)} revision="1"/>'
+        f'<configurations><conf name="default"/></configurations>'
+        f'<dependencies defaultconfmapping="default->default">{dependencies}</dependencies></ivy-module>'
+    )
+    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
+        work = Path(folder)
+        (work / "settings.xml").write_text(_SETTINGS)
+        (work / "ivy.xml").write_text(module)
+        done = subprocess.run(
+            ["java", "-jar", str(_ivy()), "-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml")]
+            + ["-cache", str(jars_dir() / ".ivy"), "-types", "jar", "bundle"]
+            + ["-retrieve", str(work / "libs" / "[artifact]-[revision].[ext]")],
+            capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            absent = re.findall(r":: ([\w.]+#[\w.-]+;[\w.]+): not found", done.stdout)
+            if absent:
+                raise BadInput(f"{name}: Maven Central does not have {absent[0]}")
+            raise HarnessError(f"{name}: Ivy could not fetch its jars: {done.stdout[-500:]}{done.stderr[-300:]}")
+        shutil.move(str(work / "libs"), target)
+
+
+def _ivy() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise HarnessError("pyspark is not installed; it ships the Ivy that fetches jars")
+    return next(Path(spec.submodule_search_locations[0], "jars").glob("ivy-*.jar"))

@@ -1,0 +1,38 @@
+"""The names of one run on a cluster: topics, group, transactional ids. They derive from the plan's hash and the run's
+number, so that no run ever meets what another one left.
+
+    op-1a2b3c4d-7-input   op-1a2b3c4d-7-output   op-1a2b3c4d-7-group   op-1a2b3c4d-7-worker-0
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    prefix: str
+    outputs: tuple[str, ...]
+
+    @property
+    def input(self) -> str:
+        return f"{self.prefix}-input"
+
+    @property
+    def group(self) -> str:
+        return f"{self.prefix}-group"
+
+    def topic(self, role: str) -> str:
+        """The topic's name on the cluster for the workload's own name of it."""
+        return f"{self.prefix}-{role}"
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """The workload's own name → the name on the cluster, for all judged topics, the input first."""
+        return {role: self.topic(role) for role in ("input", *self.outputs)}
+
+    def transactional_id(self, worker: int) -> str:
+        return f"{self.prefix}-worker-{worker}"
+
+
+def names(plan_digest: str, run_number: int, outputs: tuple[str, ...]) -> Names:
+    return Names(prefix=f"op-{plan_digest}-{run_number}", outputs=outputs)

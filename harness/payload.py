@@ -1,0 +1,54 @@
+"""What an input is: key and value as a function of the seed and the input's number, and a digest of both.
+
+    value = rpad("<number, 12 digits> <seed> ", record_bytes, <16 hex digits of xxhash64("<seed>:<number>")>)
+    digest = xxhash64(value, seed = xxhash64(key, seed = 42))
+
+Spark SQL, Python and Java compute the digest alike: it is Spark's `xxhash64(key, value)` on binary columns (XXH64 of
+Yann Collet, seed 42, columns chained through the seed), and any XXH64 library gives the same. So the truth about an
+input survives when delete-records removes it from the log.
+"""
+
+import bisect
+from collections.abc import Sequence
+from itertools import accumulate
+
+import xxhash
+
+_SPARK_SEED = 42
+NUMBER_DIGITS = 12
+MARK = " "
+
+
+def digest(key: bytes, value: bytes) -> int:
+    """Signed 64-bit digest of key and value, equal to Spark's `xxhash64(key, value)`."""
+    unsigned: int = xxhash.xxh64_intdigest(value, seed=xxhash.xxh64_intdigest(key, seed=_SPARK_SEED))
+    return unsigned - (1 << 64) if unsigned >> 63 else unsigned
+
+
+def value(seed: int, number: int, record_bytes: int) -> bytes:
+    """The value of input `number`, exactly `record_bytes` long."""
+    head = f"{number:0{NUMBER_DIGITS}d}{MARK}{seed}{MARK}"
+    pad = xxhash.xxh64_hexdigest(f"{seed}:{number}".encode(), seed=_SPARK_SEED)
+    missing = record_bytes - len(head)
+    return (head + pad * (missing // len(pad) + 1))[:record_bytes].encode()
+
+
+class Keys:
+    """Which key an input has: uniform, or Zipf-like with exponent `skew` (key 0 is the most frequent)."""
+
+    def __init__(self, seed: int, count: int, skew: float) -> None:
+        self._seed = seed
+        self._count = count
+        self._cumulative: Sequence[float] = ()
+        if skew:
+            weights = list(accumulate(1 / (rank + 1) ** skew for rank in range(count)))
+            self._cumulative = [weight / weights[-1] for weight in weights]
+
+    def index(self, number: int) -> int:
+        draw: int = xxhash.xxh64_intdigest(f"key:{self._seed}:{number}".encode(), seed=_SPARK_SEED)
+        if not self._cumulative:
+            return draw % self._count
+        return min(bisect.bisect_left(self._cumulative, draw / 2**64), self._count - 1)
+
+    def key(self, number: int) -> bytes:
+        return f"k{self.index(number)}".encode()

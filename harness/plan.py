@@ -1,0 +1,103 @@
+"""The plan: scenario and seed in, every choice made, out. Pure: no clock, no network, the same bytes each time.
+
+What the seed decides: the payloads, and each `random` in a target. What it does not decide: which node has a role
+when a fault fires; that is resolved then and recorded in the history.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import registry
+from harness.errors import BadInput
+from harness.scenario import FaultSpec, Scenario, parse
+
+SCHEMA_VERSION = 1
+TAIL_S = 1.5
+_LATEST_S = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedFault:
+    """A fault with its choices made. `id` is `<index>-<name>` and names it in the history."""
+
+    id: str
+    spec: FaultSpec
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    scenario: Scenario
+    seed: int
+    faults: tuple[PlannedFault, ...]
+    records_max: int
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits of the plan's hash; topics, group and transactional ids derive from it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, so that equal plans are equal bytes."""
+        scenario = self.scenario.model_dump(mode="json", exclude={"faults"})
+        scenario["client"] = {"config": _without_secrets(self.scenario.client_config)}
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "seed": self.seed,
+            "scenario": scenario,
+            "faults": [{"id": fault.id, **fault.spec.model_dump(mode="json")} for fault in self.faults],
+            "records_max": self.records_max,
+        }
+        return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+def make(scenario: Scenario, seed: int) -> Plan:
+    """Make every random choice of a scenario. The same scenario and seed give the same plan."""
+    dice = random.Random(f"onceproof {scenario.name} {seed}")
+    faults = tuple(
+        PlannedFault(id=f"{index}-{spec.name}", spec=_choose(spec, dice, scenario))
+        for index, spec in enumerate(scenario.faults)
+    )
+    work = scenario.workload
+    records_max = max(work.records, work.records_per_s * _LATEST_S) + round(work.records_per_s * TAIL_S)
+    return Plan(scenario=scenario, seed=seed, faults=faults, records_max=records_max)
+
+
+def read(path: Path) -> Plan:
+    """Read a plan.json back. Raises BadInput when it is missing or is not one."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; a run's folder has a plan.json") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: not JSON: {error}") from None
+    if not isinstance(raw, dict) or raw.get("schema_version") != SCHEMA_VERSION:
+        raise BadInput(f"{path}: schema_version: allowed: {SCHEMA_VERSION}")
+    faults = [{key: value for key, value in fault.items() if key != "id"} for fault in raw["faults"]]
+    scenario = parse({**raw["scenario"], "faults": faults}, where=str(path))
+    planned = tuple(
+        PlannedFault(id=stored["id"], spec=spec) for stored, spec in zip(raw["faults"], scenario.faults, strict=True)
+    )
+    return Plan(scenario=scenario, seed=raw["seed"], faults=planned, records_max=raw["records_max"])
+
+
+def _choose(spec: FaultSpec, dice: random.Random, scenario: Scenario) -> FaultSpec:
+    target = getattr(spec, "target", None)
+    if not isinstance(target, str) or not target.endswith("-random"):
+        return spec
+    kind = target.removesuffix("-random")
+    number = dice.randrange(scenario.workload.workers) if kind == "worker" else dice.randint(1, 3)
+    return registry.fault(spec.name).params.model_validate(spec.model_dump() | {"target": f"{kind}-{number}"})
+
+
+def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+    secret = ("password", "secret", "token", "jaas", "key.pem", "key")
+    return {key: "(left out)" if key.endswith(secret) or "jaas" in key else value for key, value in config.items()}

@@ -1,0 +1,170 @@
+"""Clusters that are kept and used again by the next run that needs the same one.
+
+A cluster is kept with its key (system, version, brokers, features, settings). One run at a time has it: a file lock,
+which the system releases when the run's process dies, whatever kills it. A health check stands between runs; a
+cluster that fails it is taken down and another is made.
+
+    ~/.cache/onceproof/clusters/<name>/   cluster.json  cluster.env  run_number  processes.jsonl  data/
+    ~/.cache/onceproof/clusters/<name>.lock
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import docker
+import psutil
+from filelock import FileLock, Timeout
+
+from harness import cluster as clusters
+from harness import places
+from harness.cluster import Address, Cluster
+from harness.scenario import ClusterSpec
+
+Say = Callable[[str], None]
+
+
+@contextmanager
+def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterator[Cluster]:
+    """A healthy cluster for one run: a kept one when it fits and is free, else a new one.
+
+    With `keep` it stays up for the next; without, it is taken down, whatever happened.
+    """
+    cluster, lock = _take(spec, say)
+    try:
+        yield cluster
+    except BaseException:
+        keep = keep and cluster.healthy()
+        raise
+    finally:
+        if not keep:
+            say(f"taking cluster {cluster.address.name} down")
+            cluster.down()
+        lock.release()
+        if not keep:
+            Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def next_run_number(cluster: Cluster) -> int:
+    """Topics and ids are new for each run on a cluster; this counts them."""
+    path = cluster.folder / "run_number"
+    number = int(path.read_text()) + 1 if path.exists() else 1
+    path.write_text(str(number))
+    return number
+
+
+def record_process(folder: Path, pid: int, role: str) -> None:
+    """Remember a child with its start time, so that `clean` can tell it from a later process with its number."""
+    try:
+        created = psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return
+    with (folder / "processes.jsonl").open("a") as file:
+        file.write(json.dumps({"pid": pid, "created": created, "role": role}) + "\n")
+
+
+def clean(say: Say) -> int:
+    """Remove what killed runs and kept clusters left: processes, containers, networks, folders.
+
+    Clusters that a living run holds are left alone. Containers of others are told by label and never touched.
+    Returns how many things were removed.
+    """
+    removed = 0
+    client = docker.from_env(timeout=40)
+    try:
+        held: set[str] = set()
+        for name in sorted(_known() | _labelled(client)):
+            lock = FileLock(places.clusters_dir() / f"{name}.lock")
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                say(f"{name}: in use by a living run, left alone")
+                held.add(name)
+                continue
+            count = _kill_processes(places.clusters_dir() / name) + clusters.remove(name, client)
+            shutil.rmtree(places.clusters_dir() / name, ignore_errors=True)
+            lock.release()
+            Path(lock.lock_file).unlink(missing_ok=True)
+            say(f"{name}: removed, {count} processes, containers and networks")
+            removed += count
+    finally:
+        client.close()
+    return removed
+
+
+def _known() -> set[str]:
+    places.clusters_dir().mkdir(parents=True, exist_ok=True)
+    return {path.name for path in places.clusters_dir().iterdir() if path.is_dir()}
+
+
+def _labelled(client: docker.DockerClient) -> set[str]:
+    """Clusters of this home that have containers or networks but, after an accident, no folder any more."""
+    mine = {"label": [clusters.LABEL, f"{clusters.HOME_LABEL}={places.home()}"]}
+    found = {each.labels[clusters.LABEL] for each in client.containers.list(all=True, filters=mine)}
+    return found | {each.attrs["Labels"][clusters.LABEL] for each in client.networks.list(filters=mine)}
+
+
+def _take(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
+    for name in sorted(_known()):
+        lock = FileLock(places.clusters_dir() / f"{name}.lock", thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        kept = _reopen(name, spec)
+        if kept is None:
+            lock.release()
+            continue
+        if kept.healthy():
+            say(f"using cluster {name}, which was kept")
+            return kept, lock
+        say(f"cluster {name} was kept but is not healthy: taking it down")
+        _kill_processes(kept.folder)
+        kept.down()
+        lock.release()
+    return _make(spec, say)
+
+
+def _reopen(name: str, spec: ClusterSpec) -> Cluster | None:
+    try:
+        stored = json.loads((places.clusters_dir() / name / "cluster.json").read_text())
+        if ClusterSpec.model_validate(stored["spec"]) != spec:
+            return None
+        return Cluster(spec, Address(**stored["address"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
+    places.clusters_dir().mkdir(parents=True, exist_ok=True)
+    with FileLock(places.clusters_dir() / ".addresses.lock"):
+        address = clusters.free_address()
+        lock = FileLock(places.clusters_dir() / f"{address.name}.lock", thread_local=False)
+        lock.acquire(timeout=0)
+        cluster = Cluster(spec, address)
+        say(f"starting cluster {address.name}, Kafka {spec.version}, ports {address.ports}00 and up")
+        try:
+            cluster.write_files()
+            cluster.up()
+        except BaseException:
+            cluster.down()
+            lock.release()
+            raise
+    return cluster, lock
+
+
+def _kill_processes(folder: Path) -> int:
+    path = folder / "processes.jsonl"
+    killed = 0
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            entry = json.loads(line)
+            process = psutil.Process(entry["pid"])
+            if abs(process.create_time() - entry["created"]) < 1:
+                process.kill()
+                killed += 1
+        except (psutil.NoSuchProcess, ValueError, KeyError):
+            continue
+    return killed

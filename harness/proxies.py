@@ -1,0 +1,128 @@
+"""Links and lanes of one cluster, broken and healed through Toxiproxy.
+
+toxiproxy-python keeps one global endpoint, has no time-outs and does not raise on every error. All of that is mended
+here, so that two clusters can be driven from one process: its HTTP class is replaced by one that sends to the
+endpoint of the call that is under way.
+
+    cut             refuse new connections, reset open ones
+    blackhole       accept and drop; connections are closed at heal, since bytes are missing from them
+    stall           hold every byte; deliver at heal
+    responses-lost  requests arrive, answers are dropped; closed at heal
+
+A toxic's own random `toxicity` is never used: its dice are not in the plan.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal
+
+import requests
+import toxiproxy.proxy
+import toxiproxy.server
+
+from harness import topology
+from harness.errors import HarnessError
+
+Mode = Literal["cut", "blackhole", "stall", "responses-lost"]
+_API_TIMEOUT_S = 5.0
+_FOREVER_MS = 24 * 3600 * 1000
+_port: ContextVar[int] = ContextVar("toxiproxy_api_port")
+
+
+class _Endpoint:
+    """Stands in for toxiproxy-python's APIConsumer."""
+
+    @staticmethod
+    def get(url: str, **kwargs: Any) -> requests.Response:
+        return _send("GET", url, **kwargs)
+
+    @staticmethod
+    def post(url: str, **kwargs: Any) -> requests.Response:
+        return _send("POST", url, **kwargs)
+
+    @staticmethod
+    def delete(url: str, **kwargs: Any) -> requests.Response:
+        return _send("DELETE", url, **kwargs)
+
+
+def _send(method: str, url: str, **kwargs: Any) -> requests.Response:
+    try:
+        response = requests.request(
+            method, f"http://127.0.0.1:{_port.get()}{url}", timeout=_API_TIMEOUT_S, **kwargs
+        )
+        response.raise_for_status()
+    except requests.RequestException as error:
+        raise HarnessError(f"toxiproxy: {method} {url}: {error}") from error
+    return response
+
+
+toxiproxy.proxy.APIConsumer = _Endpoint
+toxiproxy.server.APIConsumer = _Endpoint
+
+
+class Proxies:
+    """The proxies of one cluster. All methods raise HarnessError when Toxiproxy does not answer in five seconds."""
+
+    def __init__(self, api_port: int) -> None:
+        self._api_port = api_port
+        self._known = {
+            link.name: toxiproxy.proxy.Proxy(name=link.name, upstream=link.upstream, listen=link.listen, enabled=True)
+            for link in topology.links()
+        }
+
+    @contextmanager
+    def _here(self) -> Iterator[None]:
+        token = _port.set(self._api_port)
+        try:
+            yield
+        finally:
+            _port.reset(token)
+
+    def healthy(self) -> bool:
+        """Every link there, enabled, and without a toxic."""
+        with self._here():
+            raw = _Endpoint.get("/proxies").json()
+        return set(raw) >= set(self._known) and all(
+            raw[name]["enabled"] and not raw[name]["toxics"] for name in self._known
+        )
+
+    def break_links(self, names: Iterable[str], mode: Mode) -> None:
+        with self._here():
+            for name in names:
+                self._break(self._known[name], mode)
+
+    def heal_links(self, names: Iterable[str], mode: Mode) -> None:
+        """Undo `break_links`; harmless when nothing is broken."""
+        with self._here():
+            for name in names:
+                proxy = self._known[name]
+                if mode != "stall":
+                    proxy.disable()
+                present = proxy.toxics()
+                for toxic in present:
+                    proxy.destroy_toxic(toxic)
+                proxy.enable()
+
+    def close_connections(self, names: Iterable[str]) -> None:
+        """Close what is open on these links, so that no byte of a dead client can still arrive."""
+        with self._here():
+            for name in names:
+                self._known[name].disable()
+                self._known[name].enable()
+
+    def heal_all(self) -> None:
+        with self._here():
+            toxiproxy.server.Toxiproxy().reset()
+
+    @staticmethod
+    def _break(proxy: Any, mode: Mode) -> None:
+        if mode == "cut":
+            proxy.disable()
+        elif mode == "stall":
+            for stream in ("upstream", "downstream"):
+                proxy.add_toxic(type="latency", stream=stream, attributes={"latency": _FOREVER_MS})
+        else:
+            streams = ("downstream",) if mode == "responses-lost" else ("upstream", "downstream")
+            for stream in streams:
+                proxy.add_toxic(type="timeout", stream=stream, attributes={"timeout": 0})

@@ -1,0 +1,235 @@
+"""One run, step by step: plan, work ‖ break, heal, quiesce, collect, verify, report.
+
+    with pool.lease(scenario.cluster, keep=False) as cluster:
+        results = Run(scenario, seed=7, cluster=cluster, runs=Path("runs")).all()
+
+Whatever breaks off at any step leaves what it had in the run's folder, says so in results.json (verdict `unknown`),
+and ends the processes that it started.
+"""
+
+import importlib
+import json
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from harness import pool, quiesce, registry
+from harness import plan as plans
+from harness.cluster import Cluster
+from harness.crew import Crew
+from harness.errors import DeadlineError, HarnessError
+from harness.field import Field
+from harness.history import History
+from harness.monitor import Monitor
+from harness.names import names
+from harness.nemesis import Nemesis
+from harness.progress import Progress
+from harness.scenario import Scenario
+from harness.verdict import Reason, Results
+from harness.wait import until
+
+_TOPIC_CONFIG = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "min.insync.replicas": "2",
+    "message.timestamp.type": "CreateTime",
+}
+_READY_DEADLINE_S = 60.0
+_WORK_DEADLINE_S = 900.0
+
+
+class Run:
+    """A run on a cluster that is up. The steps can be taken one by one, in their order, or all at once."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        seed: int,
+        cluster: Cluster,
+        runs: Path,
+        progress: Progress | None = None,
+        command: str = "",
+        master: str = "local[2]",
+    ) -> None:
+        self.plan = plans.make(scenario, seed)
+        self.cluster = cluster
+        self.progress = progress or Progress(quiet=True)
+        self._command, self._master = command, master
+        self.folder = _new_folder(runs, f"{scenario.name}-{seed}")
+        (self.folder / "plan.json").write_text(self.plan.to_json())
+        workload = registry.workload(scenario.workload.name)
+        self.names = names(self.plan.digest, pool.next_run_number(cluster), workload.topics)
+        self.history = History(self.folder / "history.jsonl")
+        self.crew = Crew(self.plan, cluster, self.names, self.history, self.folder)
+        self.field = Field(
+            plan=self.plan, cluster=cluster, crew=self.crew, names=self.names, history=self.history
+        )
+        self._nemesis = Nemesis(self.field)
+        self._monitor = Monitor(self.field, self.progress)
+        self._started_wall = time.time()
+
+    def all(self) -> Results:
+        """Every step. Raises HarnessError only when not even a verdict of `unknown` could be reached."""
+        try:
+            for step in (self.work, self.heal, self.quiesce, self.collect):
+                step()
+            return self.verify()
+        except (HarnessError, DeadlineError) as error:
+            return self.broken(error)
+        except Exception as error:  # a fault of ours; the run says so
+            (self.folder / "traceback.txt").write_text(traceback.format_exc())
+            return self.broken(error)
+        finally:
+            self.close()
+
+    def work(self) -> None:
+        """Topics, processes, load and faults, until every fault is healed and a tail of records has followed."""
+        self.progress.phase("work")
+        self._describe()
+        self._make_topics()
+        self.crew.start()
+        self._monitor.start()
+        self._await_workers()
+        self.crew.start_generator()
+        self.history.wait(
+            "the generator's first records", lambda e: e["event"] == "sent", deadline_s=_READY_DEADLINE_S,
+            abort=lambda: bool(self.crew.crashes),
+        )  # fmt: skip
+        self._nemesis.start()
+        self._nemesis.wait(_WORK_DEADLINE_S)
+        self.crew.finish_generator(_WORK_DEADLINE_S)
+
+    def heal(self) -> None:
+        """Undo whatever may still be broken, and start Spark while the cluster comes to rest."""
+        self.progress.phase("heal")
+        self._nemesis.give_up()
+        self.cluster.heal()
+        threading.Thread(target=self._warm_up, name="starts Spark", daemon=True).start()
+        until("three brokers after the heal", lambda: len(self.cluster.admin.brokers()) == 3, deadline_s=60)
+
+    def quiesce(self) -> None:
+        self.progress.phase("quiesce")
+        quiesce.quiesce(self.field)
+        self._monitor.stop()
+
+    def collect(self) -> None:
+        self.progress.phase("collect")
+        for crash in self.crew.crashes:
+            self.history.append("harness", "harness-error", reason=crash)
+        self.cluster.collect_logs(self.folder / "cluster", since_s=self._started_wall)
+        importlib.import_module("verifiers.collect").collect(self.field, self.folder)
+
+    def verify(self) -> Results:
+        self.progress.phase("verify")
+        results: Results = importlib.import_module("verifiers.verify").verify(self.folder, master=self._master)
+        self._report()
+        return results
+
+    def broken(self, error: BaseException) -> Results:
+        """The verdict of a run that broke off: `unknown: harness-error`, with what it had."""
+        says = "; ".join([f"{type(error).__name__}: {error}", *self.crew.crashes])
+        self.history.append("harness", "harness-error", reason=says)
+        self.progress.say(says)
+        results = Results(
+            name=self.plan.scenario.name, seed=self.plan.seed, command=self._command, verdict="unknown",
+            as_expected=False, expectation="the run broke off", findings=[],
+            reasons=[Reason(kind="harness-error", says=says)], checks=[], counts={}, versions=self._versions(),
+        )  # fmt: skip
+        results.write(self.folder / "results.json")
+        self._report()
+        return results
+
+    def close(self) -> None:
+        """End every process; heal; leave the cluster fit for the next run. Twice is harmless."""
+        self._nemesis.give_up()
+        self._monitor.stop()
+        self.crew.close()
+        for tidy in (self.cluster.heal, lambda: self.cluster.admin.delete_topics(self.names.topics.values())):
+            try:
+                tidy()
+            except Exception as error:  # the health check before the next run decides
+                self.history.append("harness", "not-tidied", reason=str(error))
+        (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
+        self.history.close()
+
+    # What the steps need
+
+    def _describe(self) -> None:
+        self.history.append("harness", "run", command=self._command, versions=self._versions(),
+                            names={**self.names.topics, "group": self.names.group})  # fmt: skip
+        described = {
+            "schema_version": 1,
+            "spec": self.cluster.spec.model_dump(mode="json"),
+            "name": self.cluster.address.name,
+            "ports": self.cluster.address.ports,
+            "features": self.cluster.admin.features(),
+        }
+        (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
+
+    def _versions(self) -> dict[str, str]:
+        packages = ("onceproof", "confluent-kafka", "pyspark")
+        return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
+
+    def _make_topics(self) -> None:
+        topics = list(self.names.topics.values())
+        count = self.plan.scenario.workload.partitions
+        self.cluster.admin.create_topics(topics, partitions=count, config=_TOPIC_CONFIG)
+
+        def led() -> bool:
+            states = [state for topic in topics for state in self.cluster.admin.partitions(topic).values()]
+            return len(states) == count * len(topics) and all(s.leader and len(s.isr) == 3 for s in states)
+
+        until("leaders and replicas of the new topics", led, deadline_s=_READY_DEADLINE_S)
+
+    def _await_workers(self) -> None:
+        """Until every worker is ready and the group has given every partition to somebody."""
+        for worker in range(self.plan.scenario.workload.workers):
+            source = f"worker-{worker}"
+            self.history.wait(
+                f"{source} to be ready", lambda e, s=source: e["source"] == s and e["event"] == "ready",
+                deadline_s=_READY_DEADLINE_S, abort=lambda: bool(self.crew.crashes),
+            )  # fmt: skip
+        work = self.plan.scenario.workload
+
+        def shared() -> bool:
+            members = self.cluster.admin.members(self.names.group)
+            busy = [member for member in members if member.partitions]
+            return len(busy) == min(work.workers, work.partitions) and work.partitions == sum(
+                len(member.partitions) for member in members
+            )
+
+        until("the group to share out the partitions", shared, deadline_s=_READY_DEADLINE_S)
+
+    def _warm_up(self) -> None:
+        try:
+            importlib.import_module("verifiers.spark").session(self._master)
+        except Exception as error:  # collect meets it again, in the run's own thread
+            self.history.append("harness", "spark-did-not-start", reason=str(error)[:300])
+
+    def _report(self) -> None:
+        self.progress.phase("report")
+        (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
+        make: Callable[[Path], Any] = importlib.import_module("harness.report").write
+        make(self.folder)
+
+
+def _new_folder(runs: Path, name: str) -> Path:
+    """`<runs>/<name>-<time>`; two runs in one second get two folders."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    for attempt in range(100):
+        folder = runs / (f"{name}-{stamp}" + (f"-{attempt}" if attempt else ""))
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            continue
+    raise HarnessError(f"no free folder for {name}-{stamp} in {runs}")
+
+

@@ -1,0 +1,198 @@
+"""A scenario: what runs, what breaks, and what must come out. TOML in, frozen models out, one clear line when wrong.
+
+    name = "copy-broker-killed"
+    about = "…"
+    [cluster]   version, features, settings
+    [workload]  name, workers, records, records_per_s, …
+    [[faults]]  name, and when it starts: at_s, or when = { worker, phase, count }
+    [expect]    verdict or findings, and what must have happened
+
+Every key is checked; what a fault may say is checked by the fault's own model.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from harness import registry
+from harness.errors import BadInput
+
+DEFAULT_KAFKA = "4.3.1"
+
+Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
+CLASSES = (
+    "lost", "duplicate", "phantom", "corrupted", "input-lost", "offset-divergence",
+    "hung-transaction", "reset-skip", "reset-reprocess", "replica-divergence",
+)  # fmt: skip
+FindingClass = Literal[
+    "lost", "duplicate", "phantom", "corrupted", "input-lost", "offset-divergence",
+    "hung-transaction", "reset-skip", "reset-reprocess", "replica-divergence",
+]  # fmt: skip
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ClusterSpec(Strict):
+    """What a cluster must be; two runs with an equal one can share a cluster that is kept."""
+
+    system: Literal["kafka"] = "kafka"
+    version: str = DEFAULT_KAFKA
+    brokers: Literal[3] = 3
+    features: dict[str, Annotated[int, Field(ge=0)]] = {}
+    settings: dict[str, str | int | float | bool] = {}
+
+
+class WorkloadSpec(Strict):
+    """What runs on it. Sizes in bytes, times in milliseconds unless the name says otherwise."""
+
+    name: str
+    client: Literal["librdkafka"] = "librdkafka"
+    workers: Annotated[int, Field(ge=1, le=4)] = 2
+    records: Annotated[int, Field(gt=0, le=100_000_000)] = 50_000
+    records_per_s: Annotated[int, Field(gt=0, le=200_000)] = 5_000
+    record_bytes: Annotated[int, Field(ge=64, le=1_000_000)] = 200
+    keys: Positive = 1_000
+    key_skew: Annotated[float, Field(ge=0, le=3)] = 0.0
+    partitions: Annotated[int, Field(ge=1, le=64)] = 6
+    transaction_records: Annotated[int, Field(gt=0, le=100_000)] = 500
+    transaction_timeout_ms: Annotated[int, Field(ge=1000, le=900_000)] = 8_000
+    message_timeout_ms: Annotated[int, Field(ge=500, le=900_000)] = 6_000
+    session_timeout_ms: Annotated[int, Field(ge=1000, le=300_000)] = 4_000
+    group_protocol: Literal["classic", "consumer"] = "classic"
+    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    observer: bool = True
+
+
+class When(Strict):
+    """The worker's `count`-th transaction (over all its incarnations), at that phase."""
+
+    worker: Annotated[int, Field(ge=0, le=3)]
+    phase: Phase
+    count: Positive
+
+
+class FaultSpec(Strict):
+    """What every fault may say; each fault's own model adds its keys."""
+
+    name: str
+    at_s: Annotated[float, Field(ge=0, le=3600)] | None = None
+    when: When | None = None
+    lasts_s: Annotated[float, Field(gt=0, le=600)] = 5.0
+
+    @model_validator(mode="after")
+    def _starts_once(self) -> "FaultSpec":
+        if (self.at_s is None) == (self.when is None):
+            raise ValueError("give exactly one of at_s and when")
+        return self
+
+
+class Expect(Strict):
+    """What must come out. `findings` is exact: a class that is not named fails, and so does one that is missing."""
+
+    verdict: Literal["valid", "invalid"] | None = None
+    findings: tuple[FindingClass, ...] = Field(default=(), strict=False)
+    open_transactions_at_fault: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _agree(self) -> "Expect":
+        if self.verdict == "valid" and self.findings:
+            raise ValueError("a valid run has no findings: give verdict or findings")
+        return self
+
+    @property
+    def expected_verdict(self) -> str:
+        return self.verdict or ("invalid" if self.findings else "valid")
+
+
+class Scenario(Strict):
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
+    about: Annotated[str, Field(min_length=1)]
+    cluster: ClusterSpec = ClusterSpec()
+    workload: WorkloadSpec
+    client: dict[Literal["config"], dict[str, str | int | float | bool]] = {}
+    faults: tuple[Any, ...] = ()
+    expect: Expect = Expect()
+
+    @property
+    def client_config(self) -> Mapping[str, str | int | float | bool]:
+        return self.client.get("config", {})
+
+
+def load(path: Path) -> Scenario:
+    """Read and check one scenario file. Raises BadInput with file, key and allowed values."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path}: not TOML: {error}") from None
+    return parse(raw, where=str(path))
+
+
+def parse(raw: Mapping[str, Any], *, where: str) -> Scenario:
+    """Check a scenario that is already a mapping (as `load` does for a file)."""
+    faults = raw.get("faults", [])
+    if not isinstance(faults, list):
+        raise BadInput(f"{where}: faults: expected tables [[faults]]")
+    specs = tuple(_fault(spec, index, where) for index, spec in enumerate(faults))
+    try:
+        scenario = Scenario.model_validate({**raw, "faults": specs})
+    except ValidationError as error:
+        raise BadInput(f"{where}: {_first(error, Scenario)}") from None
+    _cross_check(scenario, where)
+    return scenario
+
+
+def _fault(raw: Any, index: int, where: str) -> FaultSpec:
+    place = f"{where}: faults[{index}]"
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str):
+        raise BadInput(f"{place}.name: missing; allowed: {', '.join(sorted(registry.faults()))}")
+    try:
+        model = registry.fault(raw["name"]).params
+    except BadInput as error:
+        raise BadInput(f"{place}.name: {error}") from None
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise BadInput(f"{place}.{_first(error, model)}") from None
+
+
+def _cross_check(scenario: Scenario, where: str) -> None:
+    work = scenario.workload
+    try:
+        registry.workload(work.name)
+    except BadInput as error:
+        raise BadInput(f"{where}: workload.name: {error}") from None
+    if work.message_timeout_ms > work.transaction_timeout_ms:
+        raise BadInput(f"{where}: workload.message_timeout_ms: at most transaction_timeout_ms")
+    for index, fault in enumerate(scenario.faults):
+        if fault.when is not None and fault.when.worker >= work.workers:
+            raise BadInput(
+                f"{where}: faults[{index}].when.worker: {fault.when.worker}; allowed: 0 to {work.workers - 1}"
+            )
+
+
+def _first(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first of pydantic's errors, as `key: problem`, with the keys allowed where one is unknown."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"]) or "scenario"
+    problem = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{key}: unknown key; allowed: {', '.join(_keys_at(model, first['loc'][:-1]))}"
+    return f"{key}: {problem} (got {first['input']!r:.60})"
+
+
+def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    for part in path:
+        annotation = model.model_fields[str(part)].annotation
+        candidates = [annotation, *getattr(annotation, "__args__", ())]
+        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return sorted(model.model_fields)

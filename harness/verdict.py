@@ -1,0 +1,127 @@
+"""The verdict and what it is made of: findings, reasons for not knowing, and the file that keeps them.
+
+The verdict is a lattice, worst wins: `valid` < `unknown` < `invalid`. Safety and liveness are never mixed: a run that
+stands still is `unknown: stalled`, not invalid.
+
+    unknown: stalled         it did not come to rest in time
+    unknown: vacuous         a fault, or what it needs, never happened
+    unknown: indeterminate   the tables do not tell
+    unknown: harness-error   we failed; nothing is said about the system
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.errors import BadInput
+
+SCHEMA_VERSION = 1
+SAMPLES_MAX = 10
+Word = Literal["valid", "unknown", "invalid"]
+ReasonKind = Literal["stalled", "vacuous", "indeterminate", "harness-error"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One class of anomaly, how often, and up to ten samples with their coordinates in the log."""
+
+    cls: str
+    count: int
+    says: str
+    samples: Sequence[dict[str, Any]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """Why a run cannot be called valid although nothing was found."""
+
+    kind: ReasonKind
+    says: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """What one check did: its claim in words, findings, reasons, and numbers for the report."""
+
+    name: str
+    claim: str
+    findings: Sequence[Finding] = ()
+    reasons: Sequence[Reason] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """All that results.json holds."""
+
+    name: str
+    seed: int
+    command: str
+    verdict: Word
+    as_expected: bool
+    expectation: str
+    findings: Sequence[Finding]
+    reasons: Sequence[Reason]
+    checks: Sequence[CheckResult]
+    counts: dict[str, int]
+    versions: dict[str, str]
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def headline(self) -> str:
+        """`valid`, `invalid: lost, duplicate` or `unknown: vacuous`."""
+        if self.verdict == "invalid":
+            return "invalid: " + ", ".join(sorted({finding.cls for finding in self.findings}))
+        if self.verdict == "unknown":
+            return "unknown: " + ", ".join(sorted({reason.kind for reason in self.reasons}))
+        return "valid"
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+
+def decide(findings: Sequence[Finding], reasons: Sequence[Reason]) -> Word:
+    if findings:
+        return "invalid"
+    return "unknown" if reasons else "valid"
+
+
+def expected(
+    verdict: Word, findings: Sequence[Finding], reasons: Sequence[Reason], *, want: str, classes: Sequence[str]
+) -> tuple[bool, str]:
+    """Whether the scenario's expectation is met, and in words. A negative control that was vacuous is not met."""
+    got = sorted({finding.cls for finding in findings})
+    wish = f"expected {want}" + (f" with exactly {', '.join(sorted(classes))}" if classes else "")
+    if verdict != want:
+        return False, f"{wish}; the verdict is {verdict}"
+    if classes and got != sorted(set(classes)):
+        return False, f"{wish}; found {', '.join(got)}"
+    weak = [reason.kind for reason in reasons if reason.kind in ("vacuous", "harness-error")]
+    if weak:
+        return False, f"{wish}; met, but the run is {weak[0]}"
+    return True, f"{wish}; so it is"
+
+
+def read(path: Path) -> Results:
+    """Read a results.json back. Raises BadInput when it is missing or not one."""
+    try:
+        raw = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; `onceproof verify` makes it") from None
+    except ValueError as error:
+        raise BadInput(f"{path}: not JSON: {error}") from None
+    if not isinstance(raw, dict) or raw.get("schema_version") != SCHEMA_VERSION:
+        raise BadInput(f"{path}: schema_version: allowed: {SCHEMA_VERSION}")
+    raw["findings"] = [Finding(**each) for each in raw["findings"]]
+    raw["reasons"] = [Reason(**each) for each in raw["reasons"]]
+    raw["checks"] = [
+        CheckResult(**{
+            **each,
+            "findings": [Finding(**found) for found in each["findings"]],
+            "reasons": [Reason(**reason) for reason in each["reasons"]],
+        })
+        for each in raw["checks"]
+    ]  # fmt: skip
+    return Results(**raw)

@@ -1,0 +1,158 @@
+"""Collect: the topics, as they are at pinned offsets, into tables that stay in the run's folder.
+
+    tables/inputs.parquet      partition offset number digest                        read by Spark, read_committed
+    tables/outputs.parquet     topic partition offset number digest, and the header's word: source_partition
+                               source_offset worker incarnation transaction (null where it has no such header)
+    tables/batches.parquet     batch headers of every replica, from the segments
+    tables/collect.json        pinned starts and ends, LSO, the group's positions, open transactions, row counts
+
+`number` is the payload's own word about which input it comes from; what the header says must agree with it. Ends are
+read again afterwards; an end that moved makes the verdict `unknown`, since somebody still wrote.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from harness import topology
+from harness.admin import Admin, AdminError, Partition
+from harness.cluster import LogAccess
+from harness.field import Field
+from harness.payload import NUMBER_DIGITS
+from harness.quiesce import judged
+from verifiers import segments
+from verifiers.spark import session
+
+SCHEMA_VERSION = 1
+# All three together are what makes Spark's source fast; the fetch sizes alone do little.
+_SOURCE_OPTIONS = {
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.partition.fetch.bytes": str(16 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.poll.records": "5000",
+    "kafka.receive.buffer.bytes": str(2 << 20),
+    "kafkaConsumer.pollTimeoutMs": "60000",
+    "includeHeaders": "true",
+    "failOnDataLoss": "true",
+}
+
+
+def collect(field: Field, folder: Path) -> None:
+    """Fill `folder`/tables. Raises AdminError, or whatever Spark raises when it cannot read."""
+    tables = folder / "tables"
+    tables.mkdir()
+    admin, spark = field.cluster.admin, session()
+    partitions = judged(field)
+    pinned = _ends(admin, partitions)
+    facts = {"schema_version": SCHEMA_VERSION, "partitions": pinned, **_standing(field, partitions)}
+    bootstrap = field.cluster.bootstrap(topology.OBSERVER_LANE)
+    counts = {
+        "inputs": _inputs(spark, bootstrap, field.names.input, pinned, tables / "inputs.parquet"),
+        "outputs": _outputs(spark, bootstrap, field, pinned, tables / "outputs.parquet"),
+    }
+    if isinstance(field.cluster, LogAccess):
+        internal = admin.offsets_partition(field.names.group)
+        counts["batches"] = segments.write_batches(
+            field.cluster.log_dirs(), [*partitions, internal], tables / "batches.parquet"
+        )
+    after = _ends(admin, partitions)
+    moved = [f"{old['topic']}/{old['partition']}: {old['end']} → {new['end']}" for old, new in
+             zip(pinned, after, strict=True) if (old["start"], old["end"]) != (new["start"], new["end"])]  # fmt: skip
+    (tables / "collect.json").write_text(json.dumps({**facts, "moved": moved, "rows": counts}, indent=1) + "\n")
+
+
+def _ends(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
+    starts = admin.offsets(partitions, "earliest", "read_uncommitted")
+    high = admin.offsets(partitions, "latest", "read_uncommitted")
+    stable = admin.offsets(partitions, "latest", "read_committed")
+    leaders = {topic: admin.partitions(topic) for topic in {topic for topic, _ in partitions}}
+    return [
+        {"topic": topic, "partition": partition, "start": starts[topic, partition], "end": stable[topic, partition],
+         "high_watermark": high[topic, partition], "leader": _leader(leaders[topic][partition].leader)}
+        for topic, partition in partitions
+    ]  # fmt: skip
+
+
+def _leader(node: int | None) -> str | None:
+    return None if node is None else topology.node_of(node)
+
+
+def _standing(field: Field, partitions: list[Partition]) -> dict[str, Any]:
+    """Committed positions, and transactions that are still open with what their coordinators say of them."""
+    admin = field.cluster.admin
+    positions = [
+        {"partition": partition, "offset": offset, "metadata": metadata}
+        for (topic, partition), (offset, metadata) in sorted(admin.group_offsets(field.names.group).items())
+        if topic == field.names.input
+    ]
+    known: dict[tuple[int, int], str] = {}
+    for name in admin.transactional_ids(field.names.prefix):
+        try:
+            told = admin.transaction(name)
+        except AdminError:
+            continue
+        if told.open:
+            known[told.producer_id, told.producer_epoch] = name
+    open_transactions = [
+        {"topic": each.partition[0], "partition": each.partition[1], "producer_id": each.producer_id,
+         "producer_epoch": each.producer_epoch, "start_offset": each.start_offset,
+         "known_as": known.get((each.producer_id, each.producer_epoch))}
+        for each in admin.open_producers([*partitions, admin.offsets_partition(field.names.group)])
+    ]  # fmt: skip
+    return {"positions": positions, "open_transactions": open_transactions}
+
+
+def _read(spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[dict[str, Any]]) -> DataFrame:
+    def offsets(which: str) -> str:
+        nested: dict[str, dict[str, int]] = {}
+        for each in pinned:
+            if each["topic"] in topics:
+                nested.setdefault(each["topic"], {})[str(each["partition"])] = each[which]
+        return json.dumps(nested)
+
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+    for key, value in _SOURCE_OPTIONS.items():
+        reader = reader.option(key, value)
+    return (
+        reader.option("subscribe", ",".join(sorted(topics)))
+        .option("startingOffsets", offsets("start"))
+        .option("endingOffsets", offsets("end"))
+        .load()
+    )
+
+
+_NUMBER = f"try_cast(cast(substring(value, 1, {NUMBER_DIGITS}) AS string) AS bigint) AS number"
+_DIGEST = "xxhash64(key, value) AS digest"
+
+
+def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]], target: Path) -> int:
+    frame = _read(spark, bootstrap, {topic}, pinned).selectExpr("partition", "offset", _NUMBER, _DIGEST)
+    return _write(spark, frame, target)
+
+
+def _outputs(spark: SparkSession, bootstrap: str, field: Field, pinned: list[dict[str, Any]], target: Path) -> int:
+    roles: Mapping[str, str] = {field.names.topic(role): role for role in field.names.outputs}
+    naming = " ".join(f"WHEN '{topic}' THEN '{role}'" for topic, role in roles.items())
+    provenance = "filter(headers, h -> h.key = 'onceproof')"
+    frame = (
+        _read(spark, bootstrap, set(roles), pinned)
+        .selectExpr(
+            f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, _DIGEST,
+            f"CASE WHEN size({provenance}) = 1 THEN split(cast({provenance}[0].value AS string), ',') END AS told",
+        )
+        .selectExpr(
+            "topic", "partition", "offset", "number", "digest",
+            "try_cast(get(told, 0) AS int) AS source_partition", "try_cast(get(told, 1) AS bigint) AS source_offset",
+            "try_cast(get(told, 2) AS int) AS worker", "try_cast(get(told, 3) AS int) AS incarnation",
+            "try_cast(get(told, 4) AS bigint) AS transaction",
+        )
+    )  # fmt: skip
+    return _write(spark, frame, target)
+
+
+def _write(spark: SparkSession, frame: DataFrame, target: Path) -> int:
+    frame.write.parquet(str(target))
+    return spark.read.parquet(str(target)).count()

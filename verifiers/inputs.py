@@ -1,0 +1,72 @@
+"""Are the inputs still what the brokers acknowledged? (Their fault if not, not the pipeline's.)
+
+    input-lost    an acknowledged input, not deleted, is absent or different at its offset
+
+    ledger: number 17 acknowledged at input/2 offset 9      log: input/2 offset 9 holds number 18, or nothing
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
+from verifiers import completeness, summary
+from verifiers.samples import batches_around
+from verifiers.tables import Tables
+
+CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
+
+
+def check(tables: Tables) -> CheckResult:
+    contents = summary.contents(tables)
+    partitions = [each["partition"] for each in tables.pinned if each["topic"] == tables.input_topic]
+    if all(
+        contents.get(("ledger", tables.input_topic, p)) == contents.get(("inputs", tables.input_topic, p))
+        for p in partitions
+    ):
+        return CheckResult(name="inputs", claim=CLAIM)
+    return _compare(tables)
+
+
+def _compare(tables: Tables) -> CheckResult:
+    """Row by row, where the fingerprints differ."""
+    starts = tables.spark.createDataFrame(
+        [(each["partition"], each["start"]) for each in tables.pinned if each["topic"] == tables.input_topic],
+        "partition int, start bigint",
+    )
+    acknowledged = (
+        tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
+    )
+    log = tables.inputs.select("partition", "offset", F.col("number").alias("found"), F.col("digest").alias("there"))
+    both = acknowledged.join(log, ["partition", "offset"], "full_outer")
+    wrong = both.where("number IS NOT NULL AND (there IS NULL OR there != digest)")
+    if completeness.incomplete(tables):
+        wrong = wrong.where("there IS NOT NULL")
+    reasons = _strangers(tables, both.where("number IS NULL").select("partition", "offset", "found"))
+    count = wrong.count()
+    if not count:
+        return CheckResult(name="inputs", claim=CLAIM, reasons=reasons)
+    samples = [
+        {"topic": tables.input_topic, "partition": row["partition"], "offset": row["offset"], "number": row["number"],
+         "found": row["found"]}
+        for row in wrong.orderBy("partition", "offset").limit(SAMPLES_MAX).collect()
+    ]  # fmt: skip
+    says = "acknowledged inputs are absent from the log, or different"
+    found = Finding(cls="input-lost", count=count, says=says, samples=batches_around(tables, samples))
+    return CheckResult(name="inputs", claim=CLAIM, findings=[found], reasons=reasons)
+
+
+def _strangers(tables: Tables, unknown: DataFrame) -> list[Reason]:
+    """Inputs in the log that the ledger does not have, not even as `info`: somebody else wrote to the input."""
+    info = tables.ledger.where("offset IS NULL").select("number")
+    strange = unknown.join(info, unknown["found"] == info["number"], "left_anti")
+    count = strange.count()
+    if not count:
+        return []
+    row = strange.orderBy("partition", "offset").first()
+    assert row is not None
+    says = (f"{count} records of {tables.input_topic} are not in the ledger, the first at partition "
+            f"{row['partition']} offset {row['offset']}")  # fmt: skip
+    return [Reason(kind="indeterminate", says=says)]
+
+
+CHECKS = (check,)

@@ -1,0 +1,34 @@
+"""Is a transaction open that nobody will ever end?
+
+    hung-transaction    after quiesce a partition has an open transaction (DescribeProducers) that its coordinator
+                        does not know: the last stable offset stands still for good (KIP-664, KAFKA-14561)
+
+An open transaction that its coordinator does know is no anomaly but a run that did not come to rest.
+"""
+
+from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
+from verifiers.samples import batches_around
+from verifiers.tables import Tables
+
+CLAIM = "no partition has an open transaction that its coordinator does not know"
+
+
+def check(tables: Tables) -> CheckResult:
+    still = tables.facts["open_transactions"]
+    hung = [each for each in still if each["known_as"] is None]
+    reasons = [
+        Reason(kind="stalled", says=f"{each['known_as']} still has a transaction open in "
+               f"{each['topic']}/{each['partition']}")
+        for each in still if each["known_as"] is not None
+    ]  # fmt: skip
+    findings = []
+    if hung:
+        samples = [{**each, "offset": each["start_offset"]} for each in hung[:SAMPLES_MAX]]
+        says = "partitions have an open transaction that its coordinator does not know"
+        findings = [
+            Finding(cls="hung-transaction", count=len(hung), says=says, samples=batches_around(tables, samples))
+        ]
+    return CheckResult(name="transactions", claim=CLAIM, findings=findings, reasons=reasons)
+
+
+CHECKS = (check,)

@@ -1,0 +1,90 @@
+"""From a run's tables to its verdict. Needs no cluster; the same again gives the same.
+
+Every check runs, whatever the others found. A check that raises gives `unknown: harness-error`, never `valid`.
+"""
+
+import shlex
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from harness import registry, vacuity, verdict
+from harness.errors import BadInput
+from harness.protocols import Event
+from harness.verdict import CheckResult, Reason, Results
+from verifiers.spark import session
+from verifiers.tables import Tables
+
+
+def verify(folder: Path, *, master: str = "local[2]") -> Results:
+    """Judge a run's folder and write its results.json. Raises BadInput when it is no run's folder, or has no tables."""
+    if not (folder / "tables").is_dir():
+        raise BadInput(f"{folder}: no tables/; the run ended before they were collected, or this is no run's folder")
+    tables = Tables(folder, session(master))
+    checks = [_guarded(check, tables) for check in registry.checks()]
+    reasons = [reason for check in checks for reason in check.reasons]
+    reasons += vacuity.vacuous(tables.plan, tables.events)
+    reasons += _troubles(tables.events)
+    findings = [finding for check in checks for finding in check.findings]
+    word = verdict.decide(findings, reasons)
+    expect = tables.plan.scenario.expect
+    met, says = verdict.expected(
+        word, findings, reasons, want=expect.expected_verdict, classes=expect.findings
+    )
+    run = next((event for event in tables.events if event["event"] == "run"), {})
+    results = Results(
+        name=tables.plan.scenario.name, seed=tables.plan.seed, command=run.get("command", shlex.join(["onceproof"])),
+        verdict=word, as_expected=met, expectation=says, findings=findings, reasons=reasons, checks=checks,
+        counts=_counts(tables), versions=run.get("versions", {}),
+    )  # fmt: skip
+    results.write(folder / "results.json")
+    return results
+
+
+def _guarded(check: Any, tables: Tables) -> CheckResult:
+    try:
+        found: CheckResult = check(tables)
+        return found
+    except Exception as error:  # whatever a check meets, the verdict must not be valid
+        name = check.__module__.rpartition(".")[2]
+        says = f"check {name} failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        return CheckResult(name=name, claim="", reasons=[Reason(kind="harness-error", says=says[:400])])
+
+
+def _troubles(events: list[Event]) -> list[Reason]:
+    """What the run itself recorded as going wrong."""
+    kinds = {"stalled": "stalled", "harness-error": "harness-error", "fault-failed": "harness-error"}
+    reasons = [
+        Reason(kind=kinds[event["event"]], says=str(event["reason"])) for event in events if event["event"] in kinds
+    ]  # type: ignore[arg-type]
+    if not any(event["event"] == "quiesced" for event in events):
+        reasons.append(Reason(kind="harness-error", says="the run ended before it came to rest"))
+    return reasons
+
+
+def _counts(tables: Tables) -> dict[str, int]:
+    outcomes = Counter(e["type"] for e in tables.events if e["event"] == "outcome")
+    fenced = {
+        (e["source"], e["incarnation"]) for e in tables.events
+        if e["event"] == "error" and (e["fatal"] or e["call"] == "send-offsets") and _fencing(e["code"])
+    }  # fmt: skip
+    return {
+        "inputs": sum(pq.read_metadata(part).num_rows for part in tables.folder.glob("ledger/sent-*.parquet")),
+        "outputs": tables.facts["rows"]["outputs"],
+        "transactions": sum(outcomes.values()),
+        "committed": outcomes["ok"],
+        "aborted": outcomes["fail"],
+        "indeterminate": outcomes["info"],
+        "fenced_workers": len(fenced),
+        "worker_restarts": sum(
+            e["event"] == "started" and e["source"].startswith("worker-") and e["incarnation"] > 1
+            for e in tables.events
+        ),
+        "faults": sum(e["event"] == "fault-injected" for e in tables.events),
+    }
+
+
+def _fencing(code: str) -> bool:
+    return any(word in code for word in ("FENCED", "PRODUCER_EPOCH", "GENERATION", "MEMBER"))

@@ -1,0 +1,57 @@
+"""Client drivers: the same few calls, whichever library makes them. A driver is one module here.
+
+The calls are those of the pipeline's loop, and each may raise ClientError, which says in the client's own words what
+kind of error it is; the loop decides by kind alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from harness.protocols import Source
+
+
+class ClientError(Exception):
+    """A call of a Kafka client that failed.
+
+    `abortable`: the transaction must be aborted, the producer lives on. `fatal`: the producer is no more (fenced by
+    epoch, for one). Neither: the call ran out of its time.
+    """
+
+    def __init__(self, call: str, code: str, *, abortable: bool, fatal: bool, text: str = "") -> None:
+        super().__init__(f"{call}: {code}: {text}")
+        self.call, self.code, self.abortable, self.fatal, self.text = call, code, abortable, fatal, text
+
+    def fields(self) -> dict[str, Any]:
+        return {"call": self.call, "code": self.code, "abortable": self.abortable, "fatal": self.fatal,
+                "text": self.text[:200]}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Records of one poll, and for each partition the range [first, next) that they are."""
+
+    records: list[Source]
+    ranges: Mapping[int, tuple[int, int]]
+    resets: list[dict[str, int]] = field(default_factory=list)
+
+
+class Client(Protocol):
+    """A consumer and a producer of one worker. Everything may raise ClientError."""
+
+    def start(self) -> None: ...
+    def poll(self) -> Batch: ...
+    def begin(self) -> None: ...
+    def send(self, topic: str, partition: int, key: bytes, value: bytes, provenance: bytes) -> None: ...
+    def flush(self) -> dict[str, list[int]]:
+        """Wait for every acknowledgement; `topic/partition` → [count, first offset, last offset]."""
+        ...
+
+    def send_offsets(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+    def rewind(self) -> None:
+        """Seek every partition back to the group's committed position: an abort does not."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,145 @@
+"""The generator: inputs at a steady rate, and a ledger of what was sent and what the brokers acknowledged.
+
+It sends at least `records`, goes on at its rate until the harness says `finish` (the last fault is healed), then sends
+a tail, so that no fault meets an idle pipeline; `records_max` bounds it. Each ledger file is written whole and then
+renamed, so a generator that is killed leaves no half of one; it also leaves no end mark, and the run is then `unknown`.
+
+    ledger/sent-00000.parquet    number, partition, offset (null: not acknowledged), digest
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+from confluent_kafka import KafkaError, Producer
+
+from harness import payload
+from workloads.processes.child import Child
+
+SCHEMA = pa.schema(
+    [("number", pa.int64()), ("partition", pa.int32()), ("offset", pa.int64()), ("digest", pa.int64())],
+    metadata={"schema_version": "1"},
+)
+_PART_RECORDS = 50_000
+_TICK_S = 0.02
+_FLUSH_DEADLINE_S = 150
+
+
+class Ledger:
+    """Collects rows and writes them in parts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rows: list[tuple[int, int, int | None, int]] = []
+        self._part = 0
+        self.acknowledged = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, number: int, partition: int, offset: int | None, digest: int) -> None:
+        self._rows.append((number, partition, offset, digest))
+        self.acknowledged += offset is not None
+        if len(self._rows) >= _PART_RECORDS:
+            self.write()
+
+    def write(self) -> None:
+        columns = list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in SCHEMA]
+        table = pa.table(columns, schema=SCHEMA)
+        target = self._folder / f"sent-{self._part:05d}.parquet"
+        pq.write_table(table, target.with_suffix(".tmp"))
+        target.with_suffix(".tmp").rename(target)
+        self._rows = []
+        self._part += 1
+
+
+class Generator:
+    def __init__(self, child: Child) -> None:
+        config = child.config
+        self._child, self._config = child, config
+        self._ledger = Ledger(Path(config["ledger"]))
+        self._keys = payload.Keys(config["seed"], config["keys"], config["key_skew"])
+        self._partition_of: dict[bytes, int] = {}
+        self._producer = Producer(_producer_config(config))
+        self.sent = 0
+
+    def run(self) -> None:
+        config = self._config
+        rate, least, most = config["records_per_s"], config["records"], config["records_max"]
+        tail = round(rate * config["tail_s"])
+        started = time.monotonic()
+        reported = started
+        end = most
+        while self.sent < min(end, most):
+            now = time.monotonic()
+            due = min(int((now - started) * rate) + 1, end, most)
+            self._send_until(due)
+            if end == most and self._child.stopping.is_set():
+                end = max(least, self.sent + tail)
+            if now - reported >= 1:
+                self._child.emit("sent", records=self.sent, acknowledged=self._ledger.acknowledged)
+                reported = now
+            self._producer.poll(0)
+            time.sleep(_TICK_S)  # not poll(_TICK_S), which returns at the first acknowledgement and so would spin
+        self._finish()
+
+    def _send_until(self, due: int) -> None:
+        config = self._config
+        # Behind by more than a second (a stalled cluster): catch up in steps, so that commands are still heard.
+        for number in range(self.sent, min(due, self.sent + config["records_per_s"])):
+            key = self._keys.key(number)
+            value = payload.value(config["seed"], number, config["record_bytes"])
+            partition = self._partition(key)
+            acknowledged = self._on_delivery(number, partition, payload.digest(key, value))
+            while True:
+                try:
+                    self._producer.produce(config["input"], value, key, partition, on_delivery=acknowledged)
+                    break
+                except BufferError:
+                    self._producer.poll(0.1)
+            self.sent = number + 1
+
+    def _partition(self, key: bytes) -> int:
+        found = self._partition_of.get(key)
+        if found is None:
+            found = self._partition_of[key] = xxhash.xxh64_intdigest(key) % self._config["partitions"]
+        return found
+
+    def _on_delivery(self, number: int, partition: int, digest: int) -> Any:
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            self._ledger.add(number, partition, None if error is not None else message.offset(), digest)
+
+        return delivered
+
+    def _finish(self) -> None:
+        left = self._producer.flush(_FLUSH_DEADLINE_S)
+        if left:  # each of them would be missing from the ledger, so there must be no end mark
+            self._child.emit("error", call="flush", code="_TIMED_OUT", text=f"{left} records without an answer")
+            sys.exit(1)
+        self._ledger.write()
+        self._child.emit("finished", records=self.sent, acknowledged=self._ledger.acknowledged)
+
+
+def _producer_config(config: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": config["bootstrap"],
+        "client.id": "generator",
+        "enable.idempotence": True,
+        "linger.ms": 5,
+        "message.timeout.ms": 120_000,
+        "queue.buffering.max.messages": 1_000_000,
+        "retry.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 1000,
+        "log_level": 3,
+        **config["client_config"],
+    }
+
+
+def main() -> None:
+    Generator(Child.begin()).run()
+
+
+if __name__ == "__main__":
+    main()
