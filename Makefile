@@ -1,2 +1,35 @@
-lock:
-	uv pip compile
+# Two commands: `make chaos` (the main job, its verdict and report) and `make test` (unit tests, then chaos tests).
+# Both begin with `make setup`, which installs what is missing and says what it does; the second time, nothing.
+
+VENV := .venv/bin
+SEED ?=
+SEED_OPTION := $(if $(SEED),--seed $(SEED))
+
+.PHONY: chaos test check unit setup lock clean
+
+chaos: setup
+	$(VENV)/onceproof run scenarios/copy-under-fire.toml $(SEED_OPTION)
+
+test: setup
+	$(VENV)/pytest tests/unit tests/chaos $(if $(SEED),--chaos-seed=$(SEED))
+
+unit: setup
+	$(VENV)/pytest tests/unit
+
+check: setup
+	$(VENV)/ruff check .
+	$(VENV)/mypy
+	$(VENV)/lint-imports
+
+setup:
+	@ci/setup.sh
+
+# The lock names no index: whoever installs uses the one that is configured.
+lock: setup
+	$(VENV)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --python-version 3.11 --extra dev pyproject.toml --output-file requirements.lock
+	printf '%s\n' 'uv' | $(VENV)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --no-annotate --python-version 3.11 --output-file ci/uv.lock -
+
+clean:
+	$(VENV)/onceproof clean

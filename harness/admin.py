@@ -133,6 +133,20 @@ class Admin:
             topics.add(jpype.JString(name))
         _get(self._client.deleteTopics(topics).all())
 
+    def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        """Set one configuration key of a topic (incremental: the others stay)."""
+        resource = self._common.config.ConfigResource(self._common.config.ConfigResource.Type.TOPIC, topic)
+        entry = self._admin_package.ConfigEntry(key, value)
+        change = self._admin_package.AlterConfigOp(entry, self._admin_package.AlterConfigOp.OpType.SET)
+        changes = jpype.java.util.HashMap()
+        changes.put(resource, jpype.java.util.List.of(change))
+        _get(self._client.incrementalAlterConfigs(changes).all())
+
+    def topics(self) -> set[str]:
+        """Names of all topics, internal ones too."""
+        options = self._admin_package.ListTopicsOptions().listInternal(True)
+        return {str(name) for name in _get(self._client.listTopics(options).names())}
+
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         described = _get(self._client.describeTopics(_strings([topic])).allTopicNames()).get(topic)
         return {

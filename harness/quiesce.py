@@ -83,7 +83,8 @@ def _open(field: Field) -> list[str]:
 
 
 def _not_in_sync(field: Field) -> list[str]:
-    topics = (*field.names.topics.values(), "__consumer_offsets", "__transaction_state")
+    internal = {"__consumer_offsets", "__transaction_state"} & field.cluster.admin.topics()
+    topics = (*field.names.topics.values(), *sorted(internal))
     return [
         f"{topic}/{partition}"
         for topic in topics

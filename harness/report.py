@@ -1,1 +1,84 @@
-def write(folder): pass
+"""The report of a run: report.html (one file, no network) and junit.xml, from what lies in the run's folder.
+
+Works for whatever a run left: a run that broke off has a verdict and the history up to there.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import jinja2
+
+from harness import charts, history, plan, verdict
+from harness.history import Event
+from harness.verdict import Results
+
+
+def write(folder: Path) -> Path:
+    """Write both files; return the path of report.html. Raises BadInput when the folder is no run's folder."""
+    results = verdict.read(folder / "results.json")
+    scenario = plan.read(folder / "plan.json").scenario
+    events = history.read(folder / "history.jsonl")
+    phases = folder / "phases.json"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    page = environment.get_template("report.html.j2").render(
+        results=results,
+        about=scenario.about.strip(),
+        start=events[0]["at"],
+        timeline=charts.timeline(events) if any(e["event"] == "outcome" for e in events) else "",
+        faults=_faults(events),
+        workers=_workers(events),
+        phases=json.loads(phases.read_text()) if phases.exists() else {},
+    )
+    target = folder / "report.html"
+    target.write_text(page, encoding="utf-8")
+    (folder / "junit.xml").write_text(_junit(results), encoding="utf-8")
+    return target
+
+
+def _faults(events: Sequence[Event]) -> list[dict[str, Any]]:
+    begins = {event["fault"]: event for event in events if event["event"] == "fault-begins"}
+    return [
+        {"span": span, "open": _open(begins[span.id]["open_transactions"])} for span in charts.fault_spans(events)
+    ]
+
+
+def _open(transactions: list[str] | None) -> str:
+    return "the cluster did not say" if transactions is None else str(len(transactions))
+
+
+def _workers(events: Sequence[Event]) -> list[dict[str, Any]]:
+    names = sorted({event["source"] for event in events if event["source"].startswith("worker-")})
+    rows = []
+    for name in names:
+        mine = [event for event in events if event["source"] == name]
+        outcomes = Counter(event["type"] for event in mine if event["event"] == "outcome")
+        errors = Counter(f"{event['call']}: {event['code']}" for event in mine if event["event"] == "error")
+        rows.append({
+            "name": name, "incarnations": sum(event["event"] == "started" for event in mine),
+            "ok": outcomes["ok"], "fail": outcomes["fail"], "info": outcomes["info"],
+            "errors": ", ".join(f"{error} × {count}" if count > 1 else error for error, count in errors.items()),
+        })  # fmt: skip
+    return rows
+
+
+def _junit(results: Results) -> str:
+    failure = ""
+    if not results.as_expected:
+        lines = [f"{finding.cls} × {finding.count}: {finding.says}" for finding in results.findings]
+        lines += [f"{reason.kind}: {reason.says}" for reason in results.reasons]
+        failure = f"<failure message={quoteattr(results.expectation)}>{_escaped(chr(10).join(lines))}</failure>"
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="onceproof" tests="1" '
+        f'failures="{int(not results.as_expected)}"><testcase classname="onceproof" name={quoteattr(results.name)}>'
+        f"{failure}</testcase></testsuite>\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")

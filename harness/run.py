@@ -9,14 +9,13 @@ and ends the processes that it started.
 
 import importlib
 import json
+import os
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from harness import pool, quiesce, registry
 from harness import plan as plans
@@ -42,6 +41,7 @@ _TOPIC_CONFIG = {
 }
 _READY_DEADLINE_S = 60.0
 _WORK_DEADLINE_S = 900.0
+_NICE = 15
 
 
 class Run:
@@ -97,6 +97,7 @@ class Run:
         self.crew.start()
         self._monitor.start()
         self._await_workers()
+        threading.Thread(target=self._warm_up, name="starts Spark", daemon=True).start()
         self.crew.start_generator()
         self.history.wait(
             "the generator's first records", lambda e: e["event"] == "sent", deadline_s=_READY_DEADLINE_S,
@@ -107,11 +108,10 @@ class Run:
         self.crew.finish_generator(_WORK_DEADLINE_S)
 
     def heal(self) -> None:
-        """Undo whatever may still be broken, and start Spark while the cluster comes to rest."""
+        """Undo whatever may still be broken."""
         self.progress.phase("heal")
         self._nemesis.give_up()
         self.cluster.heal()
-        threading.Thread(target=self._warm_up, name="starts Spark", daemon=True).start()
         until("three brokers after the heal", lambda: len(self.cluster.admin.brokers()) == 3, deadline_s=60)
 
     def quiesce(self) -> None:
@@ -208,16 +208,21 @@ class Run:
         until("the group to share out the partitions", shared, deadline_s=_READY_DEADLINE_S)
 
     def _warm_up(self) -> None:
+        """Start Spark beside the run, at the lowest priority: it takes what workers and brokers leave."""
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # this thread's, and its children's
         try:
-            importlib.import_module("verifiers.spark").session(self._master)
+            importlib.import_module("verifiers.spark").warm_up(self._master)
+            importlib.import_module("harness.report")
         except Exception as error:  # collect meets it again, in the run's own thread
             self.history.append("harness", "spark-did-not-start", reason=str(error)[:300])
 
     def _report(self) -> None:
         self.progress.phase("report")
         (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
-        make: Callable[[Path], Any] = importlib.import_module("harness.report").write
-        make(self.folder)
+        try:
+            importlib.import_module("harness.report").write(self.folder)
+        except Exception as error:  # the verdict stands without its picture
+            self.progress.say(f"no report: {type(error).__name__}: {error}")
 
 
 def _new_folder(runs: Path, name: str) -> Path:

@@ -31,6 +31,7 @@ from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
 from verifiers import accounts, completeness
 from verifiers.accounts import KEY
 from verifiers.samples import batches_around
+from verifiers.spark import rows
 from verifiers.tables import Span, Tables
 
 CLAIM = "every input below the committed position has exactly the outputs that it should, and no other output exists"
@@ -51,13 +52,13 @@ def _judge(tables: Tables, expected: DataFrame, suspects: DataFrame) -> CheckRes
         F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("digest").alias("due_digest"),
         F.max("partition").alias("due_partition"), F.max("input").alias("input"),
     )  # fmt: skip
-    rows = there.join(due_by_number, KEY, "left").withColumn(
+    found = there.join(due_by_number, KEY, "left").withColumn(
         "intact", F.coalesce(F.col("digest") == F.col("due_digest"), F.lit(False))
     ).persist()  # fmt: skip
-    intact = rows.where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
+    intact = found.where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
 
     missing = due_by_number.join(intact, KEY, "left").where("coalesce(intact_count, 0) < least")
-    broken = rows.where("NOT intact")
+    broken = found.where("NOT intact")
     claimed = broken.select("topic", F.col("source_partition").alias("p"), F.col("source_offset").alias("o")).distinct()
     of_missing = [F.col("m.topic") == F.col("c.topic"), F.col("m.input.partition") == F.col("c.p"),
                   F.col("m.input.offset") == F.col("c.o")]  # fmt: skip
@@ -72,8 +73,8 @@ def _judge(tables: Tables, expected: DataFrame, suspects: DataFrame) -> CheckRes
     )  # fmt: skip
     phantoms = claims_missing.where(~known & F.col("claims").isNull())
     garbled = claims_missing.where(known | F.col("claims").isNotNull())
-    extra = rows.where("intact").join(intact, KEY).where("intact_count > due")
-    forged = rows.where("intact").join(intact, KEY).where("intact_count <= due").where(
+    extra = found.where("intact").join(intact, KEY).where("intact_count > due")
+    forged = found.where("intact").join(intact, KEY).where("intact_count <= due").where(
         ~F.col("partition").eqNullSafe(F.col("due_partition"))
         | ~F.col("source_partition").eqNullSafe(F.col("input.partition"))
         | (F.col("input.offset").isNotNull() & ~F.col("source_offset").eqNullSafe(F.col("input.offset")))
@@ -136,26 +137,26 @@ def _within(spans: Sequence[Span], partition: str = "partition", offset: str = "
     return reduce(Column.__or__, terms, F.lit(False))
 
 
-def _absence(tables: Tables, cls: str, says: str, rows: DataFrame) -> list[Finding]:
+def _absence(tables: Tables, cls: str, says: str, frame: DataFrame) -> list[Finding]:
     """A finding whose samples are inputs."""
-    count = rows.count()
+    count = frame.count()
     if not count:
         return []
     samples = []
-    for row in rows.orderBy("partition", "offset").limit(SAMPLES_MAX).collect():
+    for row in rows(frame.orderBy("partition", "offset").limit(SAMPLES_MAX)):
         place = {"topic": tables.input_topic, "partition": row["partition"], "offset": row["offset"]}
         samples.append({**place, "number": row["number"], "missing_from": tables.topic(row["topic"]),
                         "transactions": tables.around(row["partition"], row["offset"])})  # fmt: skip
     return [Finding(cls=cls, count=count, says=says, samples=batches_around(tables, samples))]
 
 
-def _presence(tables: Tables, cls: str, says: str, rows: DataFrame) -> list[Finding]:
+def _presence(tables: Tables, cls: str, says: str, frame: DataFrame) -> list[Finding]:
     """A finding whose samples are outputs."""
-    count = rows.count()
+    count = frame.count()
     if not count:
         return []
     samples: list[dict[str, Any]] = []
-    for row in rows.orderBy("number", "topic", "partition", "offset").limit(SAMPLES_MAX).collect():
+    for row in rows(frame.orderBy("number", "topic", "partition", "offset").limit(SAMPLES_MAX)):
         source = row["input"]
         told = {name: row[name] for name in ("source_partition", "source_offset", "worker", "incarnation",
                                              "transaction")}  # fmt: skip

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
 from verifiers import completeness, summary
 from verifiers.samples import batches_around
+from verifiers.spark import rows
 from verifiers.tables import Tables
 
 CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
@@ -48,7 +49,7 @@ def _compare(tables: Tables) -> CheckResult:
     samples = [
         {"topic": tables.input_topic, "partition": row["partition"], "offset": row["offset"], "number": row["number"],
          "found": row["found"]}
-        for row in wrong.orderBy("partition", "offset").limit(SAMPLES_MAX).collect()
+        for row in rows(wrong.orderBy("partition", "offset").limit(SAMPLES_MAX))
     ]  # fmt: skip
     says = "acknowledged inputs are absent from the log, or different"
     found = Finding(cls="input-lost", count=count, says=says, samples=batches_around(tables, samples))
@@ -62,8 +63,7 @@ def _strangers(tables: Tables, unknown: DataFrame) -> list[Reason]:
     count = strange.count()
     if not count:
         return []
-    row = strange.orderBy("partition", "offset").first()
-    assert row is not None
+    [row] = rows(strange.orderBy("partition", "offset").limit(1))
     says = (f"{count} records of {tables.input_topic} are not in the ledger, the first at partition "
             f"{row['partition']} offset {row['offset']}")  # fmt: skip
     return [Reason(kind="indeterminate", says=says)]

@@ -16,6 +16,7 @@ from typing import Any
 from harness.verdict import SAMPLES_MAX, CheckResult, Finding
 from verifiers import accounts
 from verifiers.samples import batches_around
+from verifiers.spark import rows
 from verifiers.tables import Tables
 
 CLAIM = "no visible output's input lies at or above the committed position, and no position beyond the log's end"
@@ -29,7 +30,7 @@ def check(tables: Tables) -> CheckResult:
         above = suspects.where("there > 0 AND from_o IS NOT NULL").where(~accounts.below_position(tables))
         count += above.count()
         outputs = tables.outputs.join(above.select(*accounts.KEY, "from_p", "from_o"), accounts.KEY)
-        for row in outputs.orderBy("partition", "offset").limit(SAMPLES_MAX).collect():
+        for row in rows(outputs.orderBy("partition", "offset").limit(SAMPLES_MAX)):
             samples.append({
                 "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
                 "number": row["number"], "position": tables.positions.get(row["from_p"]),

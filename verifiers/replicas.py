@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from harness.verdict import SAMPLES_MAX, CheckResult, Finding
 from verifiers import summary
 from verifiers.samples import batches_around
+from verifiers.spark import rows
 from verifiers.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"
@@ -46,7 +47,7 @@ def check(tables: Tables) -> CheckResult:
     samples = [
         {"topic": row["topic"], "partition": row["partition"], "offset": row["first"], "crc": row["crc"],
          "held_by": list(row["held_by"])}
-        for row in wrong.orderBy("topic", "partition", "first").limit(SAMPLES_MAX).collect()
+        for row in rows(wrong.orderBy("topic", "partition", "first").limit(SAMPLES_MAX))
     ]  # fmt: skip
     says = "batches are not the same on all replicas"
     found = Finding(cls="replica-divergence", count=wrong.count(), says=says, samples=batches_around(tables, samples))

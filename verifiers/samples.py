@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from verifiers.spark import rows
 from verifiers.tables import Tables
 
 _NEAR_OFFSETS = 2_000
@@ -25,12 +26,12 @@ def batches_around(tables: Tables, samples: Sequence[dict[str, Any]]) -> list[di
         & (F.col("last") >= s["offset"] - _NEAR_OFFSETS) & (F.col("first") <= s["offset"] + _NEAR_OFFSETS)
         for s in samples
     ]  # fmt: skip
-    rows = tables.batches.where(reduce(Column.__or__, near)).orderBy("topic", "partition", "first").collect()
-    return [{**sample, "batches": _neighbours(sample, rows)} for sample in samples]
+    log = rows(tables.batches.where(reduce(Column.__or__, near)).orderBy("topic", "partition", "first"))
+    return [{**sample, "batches": _neighbours(sample, log)} for sample in samples]
 
 
-def _neighbours(sample: dict[str, Any], rows: list[Any]) -> list[dict[str, Any]]:
-    log = [row for row in rows if (row["topic"], row["partition"]) == (sample["topic"], sample["partition"])]
+def _neighbours(sample: dict[str, Any], near: list[Any]) -> list[dict[str, Any]]:
+    log = [row for row in near if (row["topic"], row["partition"]) == (sample["topic"], sample["partition"])]
     own = next((i for i, row in enumerate(log) if row["first"] <= sample["offset"] <= row["last"]), None)
     if own is None:
         return []

@@ -4,21 +4,29 @@
     spark = session("spark://host:7077")               a Spark cluster, the same plans
 """
 
+import logging
 import os
 import subprocess
+import tempfile
 import threading
+import warnings
 
 import pyspark
 from pyspark.conf import SparkConf
 from pyspark.context import SparkContext
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from harness import jars
 
 _MEMORY = "2g"
+_STOP_DEADLINE_S = 20
 _lock = threading.Lock()
 _started: list[SparkSession] = []  # at most one; Spark's own idea of an active session is one a thread
+_warm: list[bool] = []
+# PySpark's own log of failed queries, a page of JSON each; the exceptions say it, and are handled.
+logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
 
 
 def session(master: str = "local[2]") -> SparkSession:
@@ -30,11 +38,36 @@ def session(master: str = "local[2]") -> SparkSession:
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # a connection a thread would stay open when it ends
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(_settings().items())
         # A JVM of our own launching, since its start-up chatter must not mix with the progress on stderr.
         gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": subprocess.DEVNULL})
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
+
+
+def warm_up(master: str = "local[2]") -> None:
+    """Start the session, and take a small table through what collect and verify do, so that their code is loaded."""
+    spark = session(master)
+    if _warm:
+        return
+    _warm.append(True)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = spark.range(1000).selectExpr(
+            "cast(id % 3 AS int) AS partition", "id AS offset", "xxhash64(cast(cast(id AS string) AS binary)) AS digest",
+            "try_cast(get(split(cast(id AS string), ','), 0) AS int) AS told",
+        )  # fmt: skip
+        rows.write.parquet(f"{folder}/rows")
+        read = spark.read.schema(rows.schema).parquet(f"{folder}/rows")
+        read.unionAll(read).groupBy("offset").agg({"digest": "max", "told": "max"}).where("offset < 0").count()
+
+
+def rows(frame: DataFrame) -> list[Row]:
+    """The rows of a small frame. (PySpark leaves the socket that it collects through to the garbage collector.)"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        found: list[Row] = frame.collect()
+        return found
 
 
 def _settings() -> dict[str, str]:
@@ -57,4 +90,10 @@ def stop() -> None:
     """End the session and its JVM, if there is one."""
     with _lock:
         if _started:
+            gateway = _started[0].sparkContext._gateway
             _started.pop().stop()
+            _warm.clear()
+            gateway.shutdown()
+            gateway.proc.stdin.close()  # its JVM ends when this closes
+            gateway.proc.wait(_STOP_DEADLINE_S)
+            SparkContext._gateway = SparkContext._jvm = None

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from verifiers.spark import rows
 from verifiers.tables import Tables
 
 FATES = ("visible", "aborted", "control", "open")
@@ -43,19 +44,18 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
     )
     length = F.greatest(F.lit(0), F.least("end", F.col("last") + 1) - F.greatest("start", "first"))
     row = F.xxhash64("first", "last", "producer_id", "producer_epoch", "sequence", "crc")
-    rows = (
+    found = rows(
         tables.batches.join(F.broadcast(pinned), ["topic", "partition"])
         .where("last >= start AND first < high")
         .groupBy("topic", "partition", "broker")
         .agg(*(F.sum(F.when(F.col("fate") == fate, length).otherwise(0)).alias(fate) for fate in FATES), *_print(row))
-        .collect()
     )
     return {
         (r["topic"], r["partition"], r["broker"]): Log(
             offsets={fate: r[fate] for fate in FATES},
             batches=Fingerprint(rows=r["rows"], xor=r["xor"], sum=int(r["sum"])),
         )
-        for r in rows
+        for r in found
     }
 
 
@@ -73,17 +73,16 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
     def kind(frame: DataFrame, name: str, topic: Column) -> DataFrame:
         return frame.select(F.lit(name).alias("kind"), topic.alias("topic"), "partition", row.alias("row"))
 
-    rows = (
+    found = rows(
         kind(held, "ledger", F.lit(tables.input_topic))
         .unionAll(kind(tables.inputs, "inputs", F.lit(tables.input_topic)))
         .unionAll(kind(tables.outputs, "outputs", F.concat(F.lit(tables.topic("")), "topic")))
         .groupBy("kind", "topic", "partition")
         .agg(*_print(F.col("row")))
-        .collect()
     )
     return {
         (r["kind"], r["topic"], r["partition"]): Fingerprint(rows=r["rows"], xor=r["xor"], sum=int(r["sum"]))
-        for r in rows
+        for r in found
     }
 
 

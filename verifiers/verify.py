@@ -49,7 +49,7 @@ def _guarded(check: Any, tables: Tables) -> CheckResult:
         return found
     except Exception as error:  # whatever a check meets, the verdict must not be valid
         name = check.__module__.rpartition(".")[2]
-        says = f"check {name} failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        says = f"check {name} failed: {type(error).__name__}: {' '.join(str(error).splitlines()[:2])}"
         return CheckResult(name=name, claim="", reasons=[Reason(kind="harness-error", says=says[:400])])
 
 

@@ -13,6 +13,7 @@ Any fatal error, and any call that does not return in time, ends the process wit
 next incarnation, as an orchestrator would.
 """
 
+import gc
 import os
 import sys
 
@@ -83,11 +84,10 @@ class Worker:
             self._stop("before-commit")
         except ClientError as error:
             self._child.emit("error", transaction=self._transaction, **error.fields())
+            self._outcome("fail", batch)
             if error.fatal:
-                self._outcome("fail", batch)
                 raise
             self._client.abort()
-            self._outcome("fail", batch)
             self._seek_back()
             return False
         return True
@@ -125,6 +125,7 @@ def _ranges(batch: Batch) -> dict[str, list[int]]:
 
 
 def main() -> None:
+    gc.freeze()
     child = Child.begin()
     workload = registry.workload(child.config["workload"])
     client = Librdkafka({**child.config, "transactional": workload.transactional})

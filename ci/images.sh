@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# The images: a base with a Java runtime, Toxiproxy, and Kafka on that base.
+#
+# Where a registry answers, base and Toxiproxy are pulled (BASE_IMAGE, TOXIPROXY_PULL choose others); where none does,
+# the base is made from Debian's packages and Toxiproxy from its Go module. Kafka always comes from its jars.
+. "$(dirname "$0")/lib.sh"
+
+toxiproxy_version=2.12.0
+base_tag=onceproof/jre:17
+toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
+: "${BASE_IMAGE:=eclipse-temurin:17-jre}"
+: "${TOXIPROXY_PULL:=ghcr.io/shopify/toxiproxy:$toxiproxy_version}"
+
+present() { docker image inspect "$1" >/dev/null 2>&1; }
+pulled() { timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1" "$2"; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+make_base() {
+  may_install || missing "image $base_tag: no registry answers for $BASE_IMAGE, and making it needs root on Debian or Ubuntu"
+  command -v mmdebstrap >/dev/null || apt_install mmdebstrap
+  local suite=bookworm components=main java=openjdk-17-jre-headless
+  [ "$host_id" = debian ] || { suite=$host_suite components=main,universe; }
+  say "making $base_tag from packages of $suite"
+  mmdebstrap --quiet --variant=minbase --components="$components" --include="$java,ca-certificates,procps" \
+    "$suite" "$work/base.tar"
+  docker import "$work/base.tar" "$base_tag" >/dev/null
+}
+
+go_minor() { go version 2>/dev/null | sed -nE 's/^go version go1\.([0-9]+).*/\1/p'; }
+make_toxiproxy() {
+  local minor
+  minor=$(go_minor)
+  if [ -z "$minor" ] || [ "$minor" -lt 23 ]; then
+    may_install || missing "image $toxiproxy_tag: no registry answers for $TOXIPROXY_PULL, and making it needs Go 1.23"
+    add_newer_debian
+    apt_install "$(from_newer golang-go)"
+  fi
+  say "making $toxiproxy_tag from its Go module"
+  CGO_ENABLED=0 GOBIN="$work/bin" go install -ldflags '-s -w' \
+    "github.com/Shopify/toxiproxy/v2/cmd/server@v$toxiproxy_version" 2>"$work/go.log" ||
+    { tail -n 5 "$work/go.log" >&2; missing "Toxiproxy's Go module"; }
+  mv "$work/bin/server" "$work/bin/toxiproxy"
+  docker build --quiet --tag "$toxiproxy_tag" --file compose/toxiproxy/Dockerfile "$work/bin" >/dev/null 2>&1
+}
+
+present "$base_tag" || pulled "$BASE_IMAGE" "$base_tag" || make_base
+present "$toxiproxy_tag" || pulled "$TOXIPROXY_PULL" "$toxiproxy_tag" || make_toxiproxy
+
+stamp=.venv/.images
+now=$(cat compose/kafka/Dockerfile compose/kafka/start.sh compose/kafka/log4j* harness/jars.py | sha256sum)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$now" ] || ! docker image ls --quiet onceproof/kafka | grep -q .; then
+  say "fetching Kafka's jars and building its image"
+  .venv/bin/onceproof images >/dev/null
+  .venv/bin/python -c 'import pyspark; from harness import jars; jars.spark_kafka(pyspark.__version__)'
+  echo "$now" >"$stamp"
+fi

@@ -1,0 +1,63 @@
+"""Writes to an output topic are refused: its min.insync.replicas is raised above the number of its replicas.
+
+    [[faults]]
+    name = "refuse-writes"
+    topic = "output"
+    when = { worker = 0, phase = "begun", count = 8 }
+    lasts_s = 4
+
+Each produce gets NOT_ENOUGH_REPLICAS, as it does when a partition's in-sync replicas shrink too far, until its records
+time out in the client. Coordinators and the consumer's side are untouched, so this is the plain way to an abort by a
+worker that keeps its partitions: what it does next, with or without seeking back, is its own.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import Field as Key
+
+from harness.field import Field
+from harness.plan import PlannedFault
+from harness.protocols import Event, Undo
+from harness.scenario import FaultSpec
+from harness.wait import until
+
+_KEY = "min.insync.replicas"
+_MORE_THAN_THERE_ARE = 4
+_HEAL_DEADLINE_S = 30.0
+
+
+class RefuseWritesSpec(FaultSpec):
+    topic: Annotated[str, Key(pattern="^[a-z][a-z-]*$")] = "output"
+
+
+class RefuseWrites:
+    name: ClassVar = "refuse-writes"
+    about: ClassVar = "writes to an output topic get NOT_ENOUGH_REPLICAS until their records time out"
+    params: ClassVar = RefuseWritesSpec
+
+    def inject(self, field: Field, fault: PlannedFault) -> Undo:
+        assert isinstance(fault.spec, RefuseWritesSpec)
+        admin, topic = field.cluster.admin, field.names.topic(fault.spec.topic)
+        field.note("fault-target", fault=fault.id, role=fault.spec.topic, node=topic)
+        admin.set_topic_config(topic, _KEY, str(_MORE_THAN_THERE_ARE))
+
+        def undo() -> None:
+            until(
+                f"{_KEY} of {topic} to be set back",
+                lambda: admin.set_topic_config(topic, _KEY, "2") is None,
+                deadline_s=_HEAL_DEADLINE_S,
+            )
+
+        return undo
+
+    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+        """A transaction must have been aborted for it."""
+        injected = next(event["at"] for event in events if event["event"] == "fault-injected"
+                        and event["fault"] == fault.id)  # fmt: skip
+        if any(e["event"] == "outcome" and e["type"] == "fail" and e["at"] > injected for e in events):
+            return None
+        return "no transaction was aborted"
+
+
+FAULT = RefuseWrites()

@@ -1,0 +1,171 @@
+"""The pytest plugin: scenarios as tests, on one cluster for the whole session.
+
+    import pytest
+
+    @pytest.mark.chaos("scenarios/copy-broker-killed.toml")
+    def test_copy_survives_a_broker(chaos):
+        chaos.check()                       # fails with verdict, findings and the path of the report
+
+    @pytest.mark.chaos
+    def test_my_own(cluster): ...           # a Kafka cluster behind Toxiproxy; cluster.bootstrap(lane=1)
+
+`pytest -m chaos` runs them. Options: --chaos-seed, --kafka-version, --chaos-keep. The seed is in the header; the same
+seed gives the same plans. Nothing heavy is imported before the first fixture is used.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from harness.cluster import Cluster
+    from harness.run import Run
+    from harness.scenario import ClusterSpec, Scenario
+    from harness.verdict import Results
+
+_SEED = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("onceproof", "chaos on real Kafka clusters")
+    group.addoption("--chaos-seed", type=int, help="seed of every plan (default: a new one, shown in the header)")
+    group.addoption("--kafka-version", help="Kafka version of scenarios and of the `cluster` fixture")
+    group.addoption("--chaos-keep", action="store_true", help="leave clusters up for the next session")
+    group.addoption("--chaos-runs", default="runs", help="where the folders of runs go (default: runs)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "chaos(scenario): runs on a real cluster, with this scenario file if one is named")
+    seed = config.getoption("--chaos-seed")
+    config.stash[_SEED] = secrets.randbelow(1_000_000) if seed is None else seed
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    version = config.getoption("--kafka-version")
+    return f"onceproof: --chaos-seed={config.stash[_SEED]}" + (f" --kafka-version={version}" if version else "")
+
+
+class Clusters:
+    """The session's clusters: one for each spec that is asked for, all taken down at the end."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+        self._stack = ExitStack()
+        self._held: dict[str, Cluster] = {}
+
+    def get(self, spec: ClusterSpec) -> Cluster:
+        """The session's cluster of this kind, healthy; one that is not is replaced."""
+        from harness import pool
+
+        key = spec.model_dump_json()
+        found = self._held.get(key)
+        if found is not None and not found.healthy():
+            found.down()
+            found = None
+        if found is None:
+            found = self._held[key] = self._stack.enter_context(pool.lease(spec, keep=self._keep))
+        return found
+
+    def close(self) -> None:
+        """Take every cluster down, and end Spark if it was used."""
+        self._stack.close()
+        spark = sys.modules.get("verifiers.spark")
+        if spark is not None:
+            spark.stop()
+
+
+class Chaos:
+    """What a test has of onceproof: `check` runs its scenario and fails the test if the expectation is not met."""
+
+    def __init__(self, clusters: Clusters, scenario: Path | None, *, seed: int, runs: Path, version: str | None) -> None:
+        self._clusters, self._scenario, self.seed, self._runs, self._version = clusters, scenario, seed, runs, version
+
+    def start(self, scenario: Scenario | Path | None = None) -> Run:
+        """A run whose steps the test takes itself. Close it (`with contextlib.closing(run)`)."""
+        from harness import scenario as scenarios
+        from harness.run import Run
+
+        loaded = scenario or self._scenario
+        if loaded is None:
+            raise pytest.UsageError("no scenario: name one in @pytest.mark.chaos(...) or pass it")
+        if isinstance(loaded, Path):
+            loaded = scenarios.load(loaded)
+        if self._version:
+            spec = loaded.cluster.model_copy(update={"version": self._version})
+            loaded = loaded.model_copy(update={"cluster": spec})
+        command = f"onceproof run {self._scenario or loaded.name} --seed {self.seed} --kafka {loaded.cluster.version}"
+        return Run(
+            loaded, seed=self.seed, cluster=self._clusters.get(loaded.cluster), runs=self._runs, command=command
+        )
+
+    def run(self, scenario: Scenario | Path | None = None, before_collect: Callable[[Run], Any] | None = None) -> Results:
+        """Run to the verdict. `before_collect` is called once the run is at rest."""
+        run = self.start(scenario)
+        if before_collect is not None:
+            rest = run.quiesce
+
+            def rest_and_then() -> None:
+                rest()
+                before_collect(run)
+
+            run.quiesce = rest_and_then  # type: ignore[method-assign]
+        self.folder = run.folder
+        return run.all()
+
+    def check(self, scenario: Scenario | Path | None = None) -> Results:
+        """Run; fail with the verdict, the findings and the path of the report when it is not as expected."""
+        results = self.run(scenario)
+        if not results.as_expected:
+            pytest.fail(self.explain(results), pytrace=False)
+        return results
+
+    def explain(self, results: Results) -> str:
+        lines = [f"{results.name}: {results.headline} ({results.expectation})"]
+        for finding in results.findings:
+            lines.append(f"  {finding.cls} × {finding.count}: {finding.says}")
+            lines += [f"    {s['topic']}/{s['partition']} offset {s['offset']}" for s in list(finding.samples)[:3]]
+        lines += [f"  {reason.kind}: {reason.says}" for reason in results.reasons]
+        return "\n".join([*lines, f"  report: {self.folder / 'report.html'}", f"  repeat: {results.command}"])
+
+
+@pytest.fixture(scope="session")
+def onceproof_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
+    clusters = Clusters(keep=request.config.getoption("--chaos-keep"))
+    try:
+        yield clusters
+    finally:
+        clusters.close()
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, onceproof_clusters: Clusters) -> Cluster:
+    """A Kafka cluster of three brokers and three controllers behind Toxiproxy, up for the whole session."""
+    from harness.scenario import DEFAULT_KAFKA, ClusterSpec
+
+    version = request.config.getoption("--kafka-version") or DEFAULT_KAFKA
+    return onceproof_clusters.get(ClusterSpec(version=version))
+
+
+@pytest.fixture
+def chaos(request: pytest.FixtureRequest, onceproof_clusters: Clusters) -> Chaos:
+    """Runs the scenario that the test's `chaos` marker names (a path, taken from pytest's root)."""
+    marker = request.node.get_closest_marker("chaos")
+    named = marker.args[0] if marker and marker.args else None
+    path = None
+    if named is not None:
+        path = request.config.rootpath / named
+        if not path.exists():
+            raise pytest.UsageError(f"{request.node.nodeid}: no scenario at {path}")
+    runs = Path(os.path.join(request.config.rootpath, request.config.getoption("--chaos-runs")))
+    return Chaos(
+        onceproof_clusters, path, seed=request.config.stash[_SEED], runs=runs,
+        version=request.config.getoption("--kafka-version"),
+    )  # fmt: skip

@@ -1,0 +1,21 @@
+"""One Spark session for all unit tests that need it, and a good run's folder to break."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.unit.good_run import GoodRun
+from verifiers import spark as sessions
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    yield sessions.session()
+    sessions.stop()
+
+
+@pytest.fixture
+def good_run(tmp_path: Path) -> GoodRun:
+    return GoodRun(tmp_path / "run")
