@@ -1,4 +1,4 @@
-"""Writes to an output topic are refused: its min.insync.replicas is raised above the number of its replicas.
+"""Writes to an output topic are refused: its max.message.bytes is set below the size of any record.
 
     [[faults]]
     name = "refuse-writes"
@@ -6,9 +6,11 @@
     when = { worker = 0, phase = "begun", count = 8 }
     lasts_s = 4
 
-Each produce gets NOT_ENOUGH_REPLICAS, as it does when a partition's in-sync replicas shrink too far, until its records
-time out in the client. Coordinators and the consumer's side are untouched, so this is the plain way to an abort by a
-worker that keeps its partitions: what it does next, with or without seeking back, is its own.
+Each produce gets MESSAGE_TOO_LARGE, as it does when somebody changes a topic under a running pipeline. Coordinators and
+the consumer's side are untouched, and transaction markers are small enough to pass, so this is the plain way to an
+abort by a worker that keeps its partitions: what it does next, with or without seeking back, is its own.
+
+(min.insync.replicas above the number of replicas does not do it: brokers take the smaller of the two.)
 """
 
 from collections.abc import Sequence
@@ -22,8 +24,9 @@ from harness.protocols import Event, Undo
 from harness.scenario import FaultSpec
 from harness.wait import until
 
-_KEY = "min.insync.replicas"
-_MORE_THAN_THERE_ARE = 4
+_KEY = "max.message.bytes"
+_REFUSED = "100"  # a record's batch is larger, a marker's (78 bytes) is not
+_ALLOWED = "1048588"
 _HEAL_DEADLINE_S = 30.0
 
 
@@ -33,21 +36,21 @@ class RefuseWritesSpec(FaultSpec):
 
 class RefuseWrites:
     name: ClassVar = "refuse-writes"
-    about: ClassVar = "writes to an output topic get NOT_ENOUGH_REPLICAS until their records time out"
+    about: ClassVar = "writes to an output topic get MESSAGE_TOO_LARGE"
     params: ClassVar = RefuseWritesSpec
 
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         assert isinstance(fault.spec, RefuseWritesSpec)
         admin, topic = field.cluster.admin, field.names.topic(fault.spec.topic)
         field.note("fault-target", fault=fault.id, role=fault.spec.topic, node=topic)
-        admin.set_topic_config(topic, _KEY, str(_MORE_THAN_THERE_ARE))
+        admin.set_topic_config(topic, _KEY, _REFUSED)
 
         def undo() -> None:
-            until(
-                f"{_KEY} of {topic} to be set back",
-                lambda: admin.set_topic_config(topic, _KEY, "2") is None,
-                deadline_s=_HEAL_DEADLINE_S,
-            )
+            def allowed() -> bool:
+                admin.set_topic_config(topic, _KEY, _ALLOWED)
+                return True
+
+            until(f"{_KEY} of {topic} to be set back", allowed, deadline_s=_HEAL_DEADLINE_S)
 
         return undo
 

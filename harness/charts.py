@@ -6,17 +6,18 @@ Matplotlib draws them; text stays text, so that a report can be searched and rea
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("svg")
-from matplotlib import pyplot as plt  # noqa: E402  (after the backend is chosen)
-from matplotlib.axes import Axes  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
-from harness.history import Event  # noqa: E402
+from harness.history import Event
 
 _INK, _FAINT, _FAULT, _GOOD, _ABORT, _INFO = "#1f2933", "#9aa5b1", "#d64545", "#2680c2", "#e9b949", "#8719e0"
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "onceproof", "font.family": "sans-serif", "font.size": 9,
     "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": _FAINT, "axes.labelcolor": _INK,
     "xtick.color": _INK, "ytick.color": _INK, "axes.grid": True, "grid.color": "#e4e7eb", "grid.linewidth": 0.6,
@@ -120,7 +121,8 @@ def _latency(axis: Axes, events: Sequence[Event], start: float) -> None:
     looks = {"ok": (_GOOD, "committed"), "fail": (_ABORT, "aborted"), "info": (_INFO, "indeterminate")}
     for kind, (colour, label) in looks.items():
         if points[kind]:
-            axis.scatter(*zip(*points[kind], strict=True), s=7, color=colour, label=label, linewidth=0)
+            times, spent = zip(*points[kind], strict=True)
+            axis.scatter(times, spent, s=7, color=colour, label=label, linewidth=0)
     axis.set_yscale("log")
     axis.set_ylabel("transaction ms")
     if any(points.values()):

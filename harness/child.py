@@ -4,6 +4,7 @@ The child asks the kernel to be killed when the thread that made it dies (PR_SET
 SIGSTOP never sees its pipes close. So children must be made by a thread that outlives them; `Crew` sees to that.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -92,8 +93,6 @@ class Child:
         code = self._process.wait()
         self._process.stdout.close()
         if self._process.stdin is not None:
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass
         self._on_exit(self, code)

@@ -77,12 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     images = commands.add_parser("images", help="build the images that a version needs")
     images.add_argument("version", nargs="?", default=DEFAULT_KAFKA)
     images.set_defaults(command=_images)
-    for name, says, command in (
+    for name, says, simple in (
         ("list", "scenarios, workloads and faults", _list),
         ("doctor", "what is missing and how to get it", _doctor),
         ("clean", "remove whatever killed or kept runs left", _clean),
     ):
-        commands.add_parser(name, help=says).set_defaults(command=command)
+        commands.add_parser(name, help=says).set_defaults(command=simple)
     return parser
 
 
@@ -146,10 +146,14 @@ def _list(_options: argparse.Namespace) -> int:
                       " ".join(each.about.split()))  # fmt: skip
     console = Console()
     console.print(table)
-    for title, entries in (("workload", registry.workloads()), ("fault", registry.faults())):
+    abouts = {
+        "workload": {name: workload.about for name, workload in registry.workloads().items()},
+        "fault": {name: fault.about for name, fault in registry.faults().items()},
+    }
+    for title, entries in abouts.items():
         listed = Table(title, "what it is", box=None)
-        for name, entry in sorted(entries.items()):
-            listed.add_row(name, entry.about)
+        for name, about in sorted(entries.items()):
+            listed.add_row(name, about)
         console.print(listed)
     return AS_EXPECTED
 

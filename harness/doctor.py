@@ -27,7 +27,8 @@ def checks() -> Iterator[Need]:
     compose = _answers("docker", "compose", "version", "--short")
     yield Need(what=f"Compose {compose or ''}", ok=bool(re.match(r"v?([2-9]|\d\d)", compose)), how=f"v2: {_SETUP}")
     java = re.search(r'version "(\d+)', _answers("java", "-version"))
-    yield Need(what=f"Java {java[1] if java else ''}", ok=bool(java and int(java[1]) >= 17), how=f"17 or later: {_SETUP}")
+    enough = bool(java and int(java[1]) >= 17)
+    yield Need(what=f"Java {java[1] if java else ''}", ok=enough, how=f"17 or later: {_SETUP}")
     for tag in (images.BASE_IMAGE, images.TOXIPROXY_IMAGE):
         yield Need(what=f"image {tag}", ok=bool(engine) and _present(tag), how=_SETUP)
     for name in (f"kafka-{DEFAULT_KAFKA}",):

@@ -50,7 +50,7 @@ class Field:
 
     def node(self, role: str) -> str:
         """The node that has a role now. Raises DeadlineError when nobody has it for twenty seconds."""
-        return until(f"a node that is {role}", lambda: self._node(role), deadline_s=_RESOLVE_DEADLINE_S)
+        return until(f"a node that is {role}", lambda: self._node(role) or "", deadline_s=_RESOLVE_DEADLINE_S)
 
     def _node(self, role: str) -> str | None:
         admin = self.cluster.admin

@@ -80,9 +80,11 @@ def _retrieve(name: str, coordinates: Sequence[str], target: Path) -> None:
         (work / "settings.xml").write_text(_SETTINGS)
         (work / "ivy.xml").write_text(module)
         done = subprocess.run(
-            ["java", "-jar", str(_ivy()), "-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml")]
-            + ["-cache", str(jars_dir() / ".ivy"), "-types", "jar", "bundle"]
-            + ["-retrieve", str(work / "libs" / "[artifact]-[revision].[ext]")],
+            [
+                "java", "-jar", str(_ivy()), "-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml"),
+                "-cache", str(jars_dir() / ".ivy"), "-types", "jar", "bundle",
+                "-retrieve", str(work / "libs" / "[artifact]-[revision].[ext]"),
+            ],
             capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
         )  # fmt: skip
         if done.returncode != 0:

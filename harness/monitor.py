@@ -72,4 +72,5 @@ class Monitor:
         elif kind in ("fault-missed", "fault-failed", "stalled"):
             self._progress.say(f"{kind}: {event.get('fault', '')} {event['reason']}")
         elif kind == "died":
-            self._progress.say(f"{event['source']} incarnation {event['incarnation']}: {event['call']}: {event['code']}")
+            who = f"{event['source']} incarnation {event['incarnation']}"
+            self._progress.say(f"{who}: {event['call']}: {event['code']}")

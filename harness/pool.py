@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import docker
 import psutil
@@ -101,7 +102,7 @@ def _known() -> set[str]:
 
 def _labelled(client: docker.DockerClient) -> set[str]:
     """Clusters of this home that have containers or networks but, after an accident, no folder any more."""
-    mine = {"label": [clusters.LABEL, f"{clusters.HOME_LABEL}={places.home()}"]}
+    mine: dict[str, Any] = {"label": [clusters.LABEL, f"{clusters.HOME_LABEL}={places.home()}"]}
     found = {each.labels[clusters.LABEL] for each in client.containers.list(all=True, filters=mine)}
     return found | {each.attrs["Labels"][clusters.LABEL] for each in client.networks.list(filters=mine)}
 

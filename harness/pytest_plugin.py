@@ -15,7 +15,6 @@ seed gives the same plans. Nothing heavy is imported before the first fixture is
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator
@@ -43,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "chaos(scenario): runs on a real cluster, with this scenario file if one is named")
+    config.addinivalue_line("markers", "chaos(scenario): runs on a real cluster, by this scenario file if named")
     seed = config.getoption("--chaos-seed")
     config.stash[_SEED] = secrets.randbelow(1_000_000) if seed is None else seed
 
@@ -85,7 +84,9 @@ class Clusters:
 class Chaos:
     """What a test has of onceproof: `check` runs its scenario and fails the test if the expectation is not met."""
 
-    def __init__(self, clusters: Clusters, scenario: Path | None, *, seed: int, runs: Path, version: str | None) -> None:
+    def __init__(
+        self, clusters: Clusters, scenario: Path | None, *, seed: int, runs: Path, version: str | None
+    ) -> None:
         self._clusters, self._scenario, self.seed, self._runs, self._version = clusters, scenario, seed, runs, version
 
     def start(self, scenario: Scenario | Path | None = None) -> Run:
@@ -106,7 +107,9 @@ class Chaos:
             loaded, seed=self.seed, cluster=self._clusters.get(loaded.cluster), runs=self._runs, command=command
         )
 
-    def run(self, scenario: Scenario | Path | None = None, before_collect: Callable[[Run], Any] | None = None) -> Results:
+    def run(
+        self, scenario: Scenario | Path | None = None, before_collect: Callable[[Run], Any] | None = None
+    ) -> Results:
         """Run to the verdict. `before_collect` is called once the run is at rest."""
         run = self.start(scenario)
         if before_collect is not None:
@@ -164,7 +167,7 @@ def chaos(request: pytest.FixtureRequest, onceproof_clusters: Clusters) -> Chaos
         path = request.config.rootpath / named
         if not path.exists():
             raise pytest.UsageError(f"{request.node.nodeid}: no scenario at {path}")
-    runs = Path(os.path.join(request.config.rootpath, request.config.getoption("--chaos-runs")))
+    runs = request.config.rootpath / request.config.getoption("--chaos-runs")
     return Chaos(
         onceproof_clusters, path, seed=request.config.stash[_SEED], runs=runs,
         version=request.config.getoption("--kafka-version"),

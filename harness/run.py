@@ -13,17 +13,18 @@ import os
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from harness import pool, quiesce, registry
 from harness import plan as plans
+from harness import pool, quiesce, registry
 from harness.cluster import Cluster
 from harness.crew import Crew
 from harness.errors import DeadlineError, HarnessError
 from harness.field import Field
-from harness.history import History
+from harness.history import Event, History
 from harness.monitor import Monitor
 from harness.names import names
 from harness.nemesis import Nemesis
@@ -193,7 +194,7 @@ class Run:
         for worker in range(self.plan.scenario.workload.workers):
             source = f"worker-{worker}"
             self.history.wait(
-                f"{source} to be ready", lambda e, s=source: e["source"] == s and e["event"] == "ready",
+                f"{source} to be ready", _ready(source),
                 deadline_s=_READY_DEADLINE_S, abort=lambda: bool(self.crew.crashes),
             )  # fmt: skip
         work = self.plan.scenario.workload
@@ -223,6 +224,10 @@ class Run:
             importlib.import_module("harness.report").write(self.folder)
         except Exception as error:  # the verdict stands without its picture
             self.progress.say(f"no report: {type(error).__name__}: {error}")
+
+
+def _ready(source: str) -> Callable[[Event], bool]:
+    return lambda event: bool(event["source"] == source and event["event"] == "ready")
 
 
 def _new_folder(runs: Path, name: str) -> Path:

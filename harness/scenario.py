@@ -61,8 +61,8 @@ class WorkloadSpec(Strict):
     key_skew: Annotated[float, Field(ge=0, le=3)] = 0.0
     partitions: Annotated[int, Field(ge=1, le=64)] = 6
     transaction_records: Annotated[int, Field(gt=0, le=100_000)] = 500
-    transaction_timeout_ms: Annotated[int, Field(ge=1000, le=900_000)] = 8_000
-    message_timeout_ms: Annotated[int, Field(ge=500, le=900_000)] = 6_000
+    transaction_timeout_ms: Annotated[int, Field(ge=1000, le=900_000)] = 6_000
+    message_timeout_ms: Annotated[int, Field(ge=500, le=900_000)] = 5_000
     session_timeout_ms: Annotated[int, Field(ge=1000, le=300_000)] = 4_000
     group_protocol: Literal["classic", "consumer"] = "classic"
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"

@@ -11,7 +11,8 @@ from harness.plan import Plan, PlannedFault
 from harness.protocols import Event, Lasting, Witness
 from harness.verdict import Reason
 
-_LASTS_LONG_S = 3.0
+# A shorter fault need not have a commit under it.
+LASTS_LONG_S = 3.0
 
 
 def vacuous(plan: Plan, events: Sequence[Event]) -> list[Reason]:
@@ -39,7 +40,7 @@ def _problems(planned: PlannedFault, plan: Plan, events: Sequence[Event]) -> lis
     injected, healed = mine["fault-injected"]["at"], mine["fault-healed"]["at"]
     # While the only worker is hit nobody can commit.
     alone = plan.scenario.workload.workers == 1 and str(mine.get("fault-target", {}).get("role")).startswith("worker-")
-    lasting = not isinstance(fault, Lasting) and planned.spec.lasts_s >= _LASTS_LONG_S and not alone
+    lasting = not isinstance(fault, Lasting) and planned.spec.lasts_s >= LASTS_LONG_S and not alone
     if lasting and not any(injected < at < healed for at in commits):
         problems.append(f"fault {planned.id}: no transaction committed while it lasted")
     if not any(at > healed for at in commits):

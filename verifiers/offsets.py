@@ -12,7 +12,6 @@ are `lost`: one cause, one class.)
 
 from typing import Any
 
-
 from harness.verdict import SAMPLES_MAX, CheckResult, Finding
 from verifiers import accounts
 from verifiers.samples import batches_around

@@ -10,10 +10,10 @@ import subprocess
 import tempfile
 import threading
 import warnings
+from typing import Any
 
 import pyspark
-from pyspark.conf import SparkConf
-from pyspark.context import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -39,9 +39,9 @@ def session(master: str = "local[2]") -> SparkSession:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # a connection a thread would stay open when it ends
-        conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(_settings().items())
+        conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
         # A JVM of our own launching, since its start-up chatter must not mix with the progress on stderr.
-        gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": subprocess.DEVNULL})
+        gateway: Any = launch_gateway(conf=conf, popen_kwargs={"stderr": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
 
@@ -54,7 +54,8 @@ def warm_up(master: str = "local[2]") -> None:
     _warm.append(True)
     with tempfile.TemporaryDirectory() as folder:
         rows = spark.range(1000).selectExpr(
-            "cast(id % 3 AS int) AS partition", "id AS offset", "xxhash64(cast(cast(id AS string) AS binary)) AS digest",
+            "cast(id % 3 AS int) AS partition", "id AS offset",
+            "xxhash64(cast(cast(id AS string) AS binary)) AS digest",
             "try_cast(get(split(cast(id AS string), ','), 0) AS int) AS told",
         )  # fmt: skip
         rows.write.parquet(f"{folder}/rows")
@@ -90,7 +91,7 @@ def stop() -> None:
     """End the session and its JVM, if there is one."""
     with _lock:
         if _started:
-            gateway = _started[0].sparkContext._gateway
+            gateway: Any = _started[0].sparkContext._gateway
             _started.pop().stop()
             _warm.clear()
             gateway.shutdown()

@@ -23,6 +23,7 @@ from harness.plan import Plan
 from harness.protocols import Workload
 
 SCHEMA_VERSION = 1
+_AROUND_MAX = 12
 # Given, not inferred: inferring costs a Spark job a table, and would let a wrong table pass.
 LEDGER = "number bigint, partition int, offset bigint, digest bigint"
 INPUTS = "partition int, offset bigint, number bigint, digest bigint"
@@ -115,12 +116,13 @@ class Tables:
 
     def around(self, partition: int, offset: int) -> list[dict[str, Any]]:
         """The transactions that had an input in their source ranges, as the history tells them."""
-        return [
-            {key: event[key] for key in ("at", "source", "incarnation", "transaction", "event", "type") if key in event}
-            for event in self.events
-            if event["event"] in ("invoke", "outcome")
-            and event["sources"].get(str(partition), [0, 0])[0] <= offset < event["sources"].get(str(partition), [0, 0])[1]
-        ][:12]
+        keys = ("at", "source", "incarnation", "transaction", "event", "type")
+        found: list[dict[str, Any]] = []
+        for event in self.events:
+            first, after = event.get("sources", {}).get(str(partition), (0, 0))
+            if event["event"] in ("invoke", "outcome") and first <= offset < after:
+                found.append({str(key): event[key] for key in keys if key in event})
+        return found[:_AROUND_MAX]
 
     def _parquet(self, name: str, schema: str) -> DataFrame:
         return self.spark.read.schema(schema).parquet(str(self.folder / name))

@@ -5,6 +5,7 @@ Every check runs, whatever the others found. A check that raises gives `unknown:
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from harness import registry, vacuity, verdict
 from harness.errors import BadInput
 from harness.protocols import Event
-from harness.verdict import CheckResult, Reason, Results
+from harness.verdict import CheckResult, Reason, ReasonKind, Results
 from verifiers.spark import session
 from verifiers.tables import Tables
 
@@ -53,12 +54,14 @@ def _guarded(check: Any, tables: Tables) -> CheckResult:
         return CheckResult(name=name, claim="", reasons=[Reason(kind="harness-error", says=says[:400])])
 
 
-def _troubles(events: list[Event]) -> list[Reason]:
+def _troubles(events: Sequence[Event]) -> list[Reason]:
     """What the run itself recorded as going wrong."""
-    kinds = {"stalled": "stalled", "harness-error": "harness-error", "fault-failed": "harness-error"}
+    kinds: dict[str, ReasonKind] = {
+        "stalled": "stalled", "harness-error": "harness-error", "fault-failed": "harness-error"
+    }  # fmt: skip
     reasons = [
         Reason(kind=kinds[event["event"]], says=str(event["reason"])) for event in events if event["event"] in kinds
-    ]  # type: ignore[arg-type]
+    ]
     if not any(event["event"] == "quiesced" for event in events):
         reasons.append(Reason(kind="harness-error", says="the run ended before it came to rest"))
     return reasons

@@ -64,7 +64,7 @@ class GoodRun:
              "leader": "broker1"}
             for role, end in (("input", half), ("output", half + 2)) for p in range(PARTITIONS)
         ]  # fmt: skip
-        self.positions = {p: half for p in range(PARTITIONS)}
+        self.positions = dict.fromkeys(range(PARTITIONS), half)
         self._history()
         self.raw = {"name": "good", "about": "a good run", "workload": {"name": "copy", "partitions": 2}}
 

@@ -191,9 +191,9 @@ def _retriable(call: str, error: KafkaError) -> bool:
     if call in ("committed", "commit") and error.code() in (
         KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._WAIT_COORD,
         KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR, KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError._NO_OFFSET,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.UNSTABLE_OFFSET_COMMIT,
     ):  # fmt: skip
-        return error.code() != KafkaError._NO_OFFSET
+        return True
     return bool(error.retriable())
 
 

@@ -47,7 +47,7 @@ class Ledger:
             self.write()
 
     def write(self) -> None:
-        columns = list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in SCHEMA]
+        columns: list[Any] = list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in SCHEMA]
         table = pa.table(columns, schema=SCHEMA)
         target = self._folder / f"sent-{self._part:05d}.parquet"
         pq.write_table(table, target.with_suffix(".tmp"))

@@ -1,0 +1,50 @@
+"""Copies that are broken in one record, as an edit of workloads/copy.py would break them."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from harness.protocols import Output, Source
+from workloads.copy import COPY, copy
+
+PLACE = (3, 1234)
+FIRST = (3, 0)
+
+
+def skips(place: tuple[int, int]) -> Callable[[Source], Iterator[Output]]:
+    def transform(source: Source) -> Iterator[Output]:
+        if (source.partition, source.offset) != place:
+            yield from copy(source)
+
+    return transform
+
+
+def doubles(place: tuple[int, int]) -> Callable[[Source], Iterator[Output]]:
+    def transform(source: Source) -> Iterator[Output]:
+        yield from copy(source)
+        if (source.partition, source.offset) == place:
+            yield from copy(source)
+
+    return transform
+
+
+def skips_in_transaction(count: int) -> Callable[[Source], Iterator[Output]]:
+    """Leaves out the first record of a worker's transaction `count`."""
+    skipped: list[tuple[int, int]] = []
+
+    def transform(source: Source) -> Iterator[Output]:
+        worker = sys._getframe(1).f_locals["self"]  # the loop that asks; a pipeline does not know its transaction
+        place = (source.partition, source.offset)
+        if worker._transaction == count and worker._child.config["worker"] == 0 and not skipped:
+            skipped.append(place)
+        if place not in skipped:
+            yield from copy(source)
+
+    return transform
+
+
+SKIPS_ONE = replace(COPY, name="skips-one", transform=skips(PLACE))
+DOUBLES_ONE = replace(COPY, name="doubles-one", transform=doubles(PLACE))
+SKIPS_FIRST = replace(COPY, name="skips-first", transform=skips(FIRST))
+DOUBLES_FIRST = replace(COPY, name="doubles-first", transform=doubles(FIRST))
+SKIPS_AT_FAULT = replace(COPY, name="skips-at-fault", transform=skips_in_transaction(8))

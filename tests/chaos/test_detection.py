@@ -1,0 +1,131 @@
+"""What must be found on a real cluster, and what must not be called valid: strangers, broken copies, empty runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from harness import history, payload, scenario
+from harness.pytest_plugin import Chaos
+from harness.run import Run
+
+BROKEN = Path(__file__).parent / "broken_copies.py"
+
+
+def quiet_scenario(workload: str = "copy", **work: Any) -> scenario.Scenario:
+    """A short run without faults: what breaks it is in the workload or done by the test."""
+    raw = {
+        "name": "detection",
+        "about": "a short run",
+        "workload": {"name": workload, "records": 20_000, "records_per_s": 5_000, "observer": False, **work},
+    }
+    return scenario.parse(raw, where="test")
+
+
+def samples(results: Any, cls: str) -> list[dict[str, Any]]:
+    return next((list(finding.samples) for finding in results.findings if finding.cls == cls), [])
+
+
+def write(run: Run, *, partition: int, key: bytes, value: bytes, headers: list[tuple[str, bytes]] | None = None) -> int:
+    """Write one record to the output, as somebody who does not belong there; return its offset."""
+    offsets: list[int] = []
+    producer = Producer({"bootstrap.servers": run.cluster.bootstrap(0), "enable.idempotence": True})
+    producer.produce(
+        run.names.topic("output"), value, key, partition, headers=headers or [],
+        on_delivery=lambda error, message: offsets.append(message.offset()),
+    )  # fmt: skip
+    assert producer.flush(20) == 0
+    return offsets[0]
+
+
+@pytest.mark.chaos
+def test_records_of_a_stranger_and_with_forged_headers_are_found(chaos: Chaos) -> None:
+    """Written after the run is at rest, before it is collected."""
+    written: dict[str, int] = {}
+
+    def intrude(run: Run) -> None:
+        written["stranger"] = write(run, partition=2, key=b"k", value=b"who am I?")
+        value = payload.value(run.plan.seed, 999_999_999, 200)
+        written["forged"] = write(
+            run, partition=3, key=b"k1", value=value, headers=[("onceproof", b"3,17,0,1,4")]
+        )  # an input that was never sent, with the header of one that was
+
+    results = chaos.run(quiet_scenario(), before_collect=intrude)
+    assert results.verdict == "invalid"
+    found = [(s["partition"], s["offset"]) for s in samples(results, "phantom")]
+    assert sorted(found) == [(2, written["stranger"]), (3, written["forged"])]
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("broken", "cls"),
+    [("SKIPS_ONE", "lost"), ("DOUBLES_ONE", "duplicate"), ("SKIPS_FIRST", "lost"), ("DOUBLES_FIRST", "duplicate")],
+)
+def test_a_copy_that_skips_or_doubles_one_record_is_found(chaos: Chaos, broken: str, cls: str) -> None:
+    results = chaos.run(quiet_scenario(f"{BROKEN}:{broken}"))
+    assert [finding.cls for finding in results.findings] == [cls]
+    places = {(s["topic"].rpartition("-")[2], s["partition"], s["offset"]) for s in samples(results, cls)}
+    if cls == "lost":
+        expected = {("input", 3, 0 if broken == "SKIPS_FIRST" else 1234)}
+        assert places == expected
+    else:
+        inputs = {(s["input"]["partition"], s["input"]["offset"]) for s in samples(results, cls)}
+        assert inputs == {(3, 0 if broken == "DOUBLES_FIRST" else 1234)}
+        assert len(places) == 2
+
+
+@pytest.mark.chaos
+def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_found(chaos: Chaos) -> None:
+    raw = {
+        "name": "detection-at-fault",
+        "about": "the transaction that a fault meets loses its last record",
+        "workload": {"name": f"{BROKEN}:SKIPS_AT_FAULT", "records": 20_000, "records_per_s": 4_000},
+        "faults": [{"name": "delete-records", "to": "behind",
+                    "when": {"worker": 0, "phase": "before-commit", "count": 8}}],
+        "expect": {"findings": ["lost"], "open_transactions_at_fault": 1},
+    }  # fmt: skip
+    [sample] = samples(chaos.check(scenario.parse(raw, where="test")), "lost")
+    assert ("worker-0", 8) in {(each["source"], each["transaction"]) for each in sample["transactions"]}
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ({"name": "kill-worker", "target": "worker-0", "when": {"worker": 0, "phase": "begun", "count": 9_999}},
+         "never happened"),
+        ({"name": "zombie", "when": {"worker": 0, "phase": "produced", "count": 4}, "past": ["session"],
+          "fenced": "generation", "lasts_s": 1}, "never lost its partitions"),
+    ],
+)  # fmt: skip
+def test_a_fault_without_effect_makes_the_run_vacuous(
+    chaos: Chaos, fault: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A phase that never comes; a zombie that is woken long before its session ends."""
+    monkeypatch.setattr("harness.nemesis._PHASE_DEADLINE_S", 8.0)
+    raw = quiet_scenario().model_dump(exclude={"faults"}) | {"faults": [fault]}
+    results = chaos.run(scenario.parse(raw, where="test"))
+    assert results.headline == "unknown: vacuous"
+    assert any(says in reason.says for reason in results.reasons)
+
+
+@pytest.mark.chaos
+def test_same_scenario_and_seed_same_plan_and_same_faults(chaos: Chaos) -> None:
+    """Two runs: equal plan.json, and each fault at the same role, worker, phase and count."""
+    raw = quiet_scenario().model_dump(exclude={"faults"}) | {
+        "faults": [{"name": "kill-worker", "target": "worker-random", "lasts_s": 0.5,
+                    "when": {"worker": 1, "phase": "produced", "count": 5}}]
+    }  # fmt: skip
+    seen = []
+    for _ in range(2):
+        run = chaos.start(scenario.parse(raw, where="test"))
+        assert run.all().verdict == "valid"
+        keys = ("fault", "role", "source", "phase", "count")
+        faults = [
+            tuple(event.get(key) for key in keys)
+            for event in history.read(run.folder / "history.jsonl")
+            if event["event"] in ("at-phase", "fault-target")
+        ]
+        seen.append(((run.folder / "plan.json").read_bytes(), faults))
+    assert seen[0] == seen[1]

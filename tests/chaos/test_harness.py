@@ -1,0 +1,111 @@
+"""The harness itself on real clusters: two at once, one that is killed in the middle, and nothing left behind."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import psutil
+import pytest
+
+from harness import pool
+from harness.cluster import LABEL, Cluster
+from harness.scenario import ClusterSpec
+from harness.wait import until
+
+SCENARIO = """
+name = "killed-in-the-middle"
+about = "a worker is stopped and a broker is paused when the harness is killed"
+[workload]
+name = "copy"
+records = 100_000
+records_per_s = 3_000
+[[faults]]
+name = "zombie"
+when = { worker = 0, phase = "produced", count = 3 }
+past = ["session", "transaction"]
+fenced = "epoch"
+[[faults]]
+name = "pause"
+target = "broker-3"
+at_s = 1
+lasts_s = 100
+"""
+
+
+@pytest.fixture
+def bystander() -> Iterator[str]:
+    """A container of somebody else, which must be left alone."""
+    client = docker.from_env()
+    image = next(tag for image in client.images.list() for tag in image.tags if tag.startswith("onceproof/jre"))
+    container = client.containers.run(image, ["sleep", "300"], detach=True, labels={"somebody": "else"})
+    yield str(container.id)
+    container.remove(force=True)
+    client.close()
+
+
+def of_cluster(name: str) -> tuple[int, int]:
+    """How many containers and networks a cluster has."""
+    client = docker.from_env()
+    try:
+        label = {"label": f"{LABEL}={name}"}
+        return len(client.containers.list(all=True, filters=label)), len(client.networks.list(filters=label))
+    finally:
+        client.close()
+
+
+@pytest.mark.chaos
+def test_two_clusters_at_once_in_one_process() -> None:
+    """Different kinds, so that neither is the session's; both up, then both down."""
+    specs = [ClusterSpec(settings={"num.io.threads": count}) for count in (5, 6)]
+    with contextlib.ExitStack() as both:
+        clusters: list[Cluster] = [both.enter_context(pool.lease(spec, keep=False)) for spec in specs]
+        names = [cluster.address.name for cluster in clusters]
+        for cluster, partitions in zip(clusters, (1, 2), strict=True):
+            cluster.admin.create_topics(["mine"], partitions=partitions, config={})
+            until("the topic", lambda c=cluster: "mine" in c.admin.topics(), deadline_s=20)
+        for cluster, partitions in zip(clusters, (1, 2), strict=True):
+            count = until("partitions", lambda c=cluster: len(c.admin.partitions("mine")), deadline_s=20)
+            assert count == partitions
+        assert [of_cluster(name)[0] for name in names] == [7, 7]
+    assert [of_cluster(name) for name in names] == [(0, 0), (0, 0)]
+
+
+@pytest.mark.chaos
+def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: str) -> None:
+    """kill -9 while a worker is stopped and a broker paused: `clean` leaves nothing, and others alone."""
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path / "home")}
+    (tmp_path / "home").mkdir()
+    cache = Path(os.environ.get("ONCEPROOF_HOME") or Path.home() / ".cache" / "onceproof")
+    (tmp_path / "home" / "jars").symlink_to(cache / "jars")
+    (tmp_path / "home" / "formatted").symlink_to(cache / "formatted")
+    onceproof = [sys.executable, "-m", "harness.cli"]
+    command = [*onceproof, "run", str(tmp_path / "s.toml"), "--runs", str(tmp_path / "runs"), "--quiet"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+
+        def under_fire() -> bool:
+            [history] = (tmp_path / "runs").glob("*/history.jsonl")
+            lines = history.read_text().splitlines()[:-1]
+            injected = {e["fault"] for e in map(json.loads, lines) if e["event"] == "fault-injected"}
+            return injected == {"0-zombie", "1-pause"}
+
+        until("both faults to be injected", under_fire, deadline_s=90)
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert any(child.status() == psutil.STATUS_STOPPED for child in children)
+        process.send_signal(signal.SIGKILL)
+    [name] = (path.name for path in (tmp_path / "home" / "clusters").iterdir() if path.is_dir())
+    assert of_cluster(name)[0] == 7
+    done = subprocess.run([*onceproof, "clean"], env=environment, check=True, capture_output=True, text=True)
+    assert name in done.stdout
+    assert of_cluster(name) == (0, 0)
+    gone, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive, f"{len(gone)} ended, still there: {alive}"
+    client = docker.from_env()
+    assert client.containers.get(bystander).status == "running"
+    client.close()

@@ -1,0 +1,72 @@
+"""Exit statuses and one clear line, as a user meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from harness import cli
+from tests.unit.good_run import GoodRun
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(arguments) == cli.BAD_INPUT
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_an_unknown_scenario(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no such scenario; a TOML file, or one of " in refused(capsys, "run", "nothing-like-it")
+
+
+def test_a_bad_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('name = "x"\nabout = "x"\n[workload]\nname = "copy"\n[[faults]]\nname = "flood"\nat_s = 1\n')
+    assert "unknown fault 'flood'; allowed: " in refused(capsys, "run", str(path))
+
+
+@pytest.mark.parametrize("version", ["4", "latest-ish", "2.8.1", "99.1.1"])
+def test_a_kafka_version_that_is_none(capsys: pytest.CaptureFixture[str], version: str) -> None:
+    assert "kafka version" in refused(capsys, "run", "copy-broker-killed", "--kafka", version)
+
+
+def test_a_run_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no such folder" in refused(capsys, "verify", str(tmp_path / "none"))
+    assert "no tables/" in refused(capsys, "verify", str(tmp_path))
+    assert "results.json: no such file" in refused(capsys, "report", str(tmp_path))
+
+
+def test_a_history_cut_in_the_middle_of_a_line(
+    spark: SparkSession, good_run: GoodRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = good_run.write()
+    history = folder / "history.jsonl"
+    history.write_text(history.read_text()[:-20])
+    assert "cut off in the middle of a line" in refused(capsys, "verify", str(folder))
+
+
+def test_verify_judges_a_folder_again_and_writes_the_report(
+    spark: SparkSession, good_run: GoodRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = good_run.write()
+    assert cli.main(["verify", str(folder)]) == cli.AS_EXPECTED
+    assert "valid" in capsys.readouterr().out
+    page = (folder / "report.html").read_text()
+    assert '<span class="verdict valid">valid</span>' in page
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "")
+    assert json.loads((folder / "results.json").read_text())["verdict"] == "valid"
+
+
+def test_verify_says_invalid_with_status_1(
+    spark: SparkSession, good_run: GoodRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good_run.output(7)["digest"] ^= 1
+    folder = good_run.write()
+    assert cli.main(["verify", str(folder)]) == cli.NOT_AS_EXPECTED
+    assert "op-test-1-output/1 offset 3" in capsys.readouterr().out
+    assert "op-test-1-output/1 offset 3" in (folder / "report.html").read_text()
+    assert 'failures="1"' in (folder / "junit.xml").read_text()
