@@ -15,8 +15,14 @@ apt_install() {
     apt_updated=1
   fi
   say "installing $*"
-  DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
-    install --no-install-recommends "$@" >/dev/null
+  local log
+  log=$(mktemp)
+  if ! DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
+    install --no-install-recommends "$@" >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    missing "$* (apt-get could not install them)"
+  fi
+  rm -f "$log"
 }
 
 # has_candidate PACKAGE: does this release offer it?

@@ -5,11 +5,10 @@
     ledger: number 17 acknowledged at input/2 offset 9      log: input/2 offset 9 holds number 18, or nothing
 """
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
-from verifiers import completeness, summary
+from verifiers import accounts, completeness, summary
 from verifiers.samples import batches_around
 from verifiers.spark import rows
 from verifiers.tables import Tables
@@ -38,11 +37,11 @@ def _compare(tables: Tables) -> CheckResult:
         tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
     )
     log = tables.inputs.select("partition", "offset", F.col("number").alias("found"), F.col("digest").alias("there"))
-    both = acknowledged.join(log, ["partition", "offset"], "full_outer")
-    wrong = both.where("number IS NOT NULL AND (there IS NULL OR there != digest)")
+    both = acknowledged.join(log, ["partition", "offset"], "left")
+    wrong = both.where("there IS NULL OR there != digest")
     if completeness.incomplete(tables):
         wrong = wrong.where("there IS NOT NULL")
-    reasons = _strangers(tables, both.where("number IS NULL").select("partition", "offset", "found"))
+    reasons = _strangers(tables)
     count = wrong.count()
     if not count:
         return CheckResult(name="inputs", claim=CLAIM, reasons=reasons)
@@ -56,10 +55,8 @@ def _compare(tables: Tables) -> CheckResult:
     return CheckResult(name="inputs", claim=CLAIM, findings=[found], reasons=reasons)
 
 
-def _strangers(tables: Tables, unknown: DataFrame) -> list[Reason]:
-    """Inputs in the log that the ledger does not have, not even as `info`: somebody else wrote to the input."""
-    info = tables.ledger.where("offset IS NULL").select("number")
-    strange = unknown.join(info, unknown["found"] == info["number"], "left_anti")
+def _strangers(tables: Tables) -> list[Reason]:
+    strange = accounts.strangers(tables)
     count = strange.count()
     if not count:
         return []

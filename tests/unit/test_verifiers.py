@@ -36,6 +36,11 @@ def lose_first(run: GoodRun) -> None:
     run.visible(OUT, 0, -1)
 
 
+def lose_last(run: GoodRun) -> None:
+    run.outputs.remove(run.output(79))
+    run.visible(OUT, 1, -1)
+
+
 def double(run: GoodRun) -> None:
     run.outputs.append({**run.output(7), "offset": 41})
     run.visible(OUT, 1, 1)
@@ -112,6 +117,7 @@ def deleted_past(run: GoodRun) -> None:
     [
         (lose, {"lost": (1, [(IN, 1, 3)])}),
         (lose_first, {"lost": (1, [(IN, 0, 0)])}),
+        (lose_last, {"lost": (1, [(IN, 1, 39)])}),
         (double, {"duplicate": (2, [(OUT, 1, 3), (OUT, 1, 41)])}),
         (flip, {"corrupted": (1, [(OUT, 1, 3)])}),
         (garble_number, {"corrupted": (1, [(OUT, 1, 3)])}),
@@ -214,6 +220,21 @@ def test_info_in_the_log_counts_and_info_not_in_the_log_excuses_one_output(
     results = verify(good_run.write())
     assert "lost" not in found(results)
     assert "phantom" not in found(results)
+
+
+def test_a_strangers_input_is_an_input_but_the_run_is_not_valid(spark: SparkSession, good_run: GoodRun) -> None:
+    good_run.inputs.append({"partition": 1, "offset": 40, "number": 4_000, "digest": 5})
+    good_run.outputs.append({**good_run.output(79), "offset": 41, "number": 4_000, "digest": 5, "source_offset": 40})
+    good_run.visible(OUT, 1, 1)
+    for row in good_run.batches:
+        row["last"] = 40 if (row["topic"], row["partition"]) == (IN, 1) else row["last"]
+    next(each for each in good_run.partitions if (each["topic"], each["partition"]) == (IN, 1)).update(
+        end=41, high_watermark=41
+    )
+    good_run.positions[1] = 41
+    results = verify(good_run.write())
+    assert (results.verdict, results.findings) == ("unknown", [])
+    assert "are not in the ledger, the first at partition 1 offset 40" in results.reasons[0].says
 
 
 def test_a_check_that_raises_is_never_valid(
