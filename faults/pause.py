@@ -9,29 +9,20 @@
 Paused past its session with the controllers it comes back as a zombie broker, and must find that others lead now.
 """
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field as Key
-
-from harness.field import NODE_ROLE, Field
+from harness.field import Field, NodeSpec
 from harness.plan import PlannedFault
 from harness.protocols import Undo
-from harness.scenario import FaultSpec
-
-
-class PauseSpec(FaultSpec):
-    target: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")]
 
 
 class Pause:
     name: ClassVar = "pause"
     about: ClassVar = "a broker or controller is frozen and thawed after lasts_s"
-    params: ClassVar = PauseSpec
+    params: ClassVar = NodeSpec
 
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, PauseSpec)
-        node = field.node(fault.spec.target)
-        field.note("fault-target", fault=fault.id, role=fault.spec.target, node=node)
+        node = field.target_node(fault)
         field.cluster.pause(node)
         return lambda: field.cluster.resume(node)
 

@@ -34,7 +34,7 @@ from harness.wait import until
 
 _UP_DEADLINE_S = 90
 _STOP_DEADLINE_S = 30
-_REMOVERS = 8
+_AT_ONCE = 8
 LABEL = "io.onceproof.cluster"
 HOME_LABEL = "io.onceproof.home"
 
@@ -203,9 +203,12 @@ class Cluster:
     def collect_logs(self, folder: Path, *, since_s: float) -> None:
         """Write each container's log since that wall-clock time to `<node>.log`."""
         folder.mkdir(parents=True, exist_ok=True)
-        for node in (*topology.NODES, "toxiproxy"):
-            output = self._container(node).logs(since=since_s, timestamps=False)
-            (folder / f"{node}.log").write_bytes(output)
+
+        def collect(node: str) -> None:
+            (folder / f"{node}.log").write_bytes(self._container(node).logs(since=since_s, timestamps=False))
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(collect, (*topology.NODES, "toxiproxy")))
 
     def _container(self, node: str) -> Any:
         return self._docker.containers.get(f"{self.address.name}-{node}-1")
@@ -224,7 +227,7 @@ def _already(done: str) -> Iterator[None]:
 def remove(name: str, client: Any) -> int:
     """Remove all containers and networks of a cluster, by label; return how many there were."""
     mine = {"label": f"{LABEL}={name}"}
-    with ThreadPoolExecutor(_REMOVERS) as pool:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
         containers = list(pool.map(_remove_container, client.containers.list(all=True, filters=mine)))
         networks = list(pool.map(_remove_network, client.networks.list(filters=mine)))
     return len(containers) + len(networks)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import registry
-from harness.errors import BadInput
+from harness import documents, registry
 from harness.scenario import FaultSpec, Scenario, parse
 
 SCHEMA_VERSION = 1
@@ -73,14 +72,7 @@ def make(scenario: Scenario, seed: int) -> Plan:
 
 def read(path: Path) -> Plan:
     """Read a plan.json back. Raises BadInput when it is missing or is not one."""
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; a run's folder has a plan.json") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: not JSON: {error}") from None
-    if not isinstance(raw, dict) or raw.get("schema_version") != SCHEMA_VERSION:
-        raise BadInput(f"{path}: schema_version: allowed: {SCHEMA_VERSION}")
+    raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="a run's folder has a plan.json")
     faults = [{key: value for key, value in fault.items() if key != "id"} for fault in raw["faults"]]
     scenario = parse({**raw["scenario"], "faults": faults}, where=str(path))
     planned = tuple(

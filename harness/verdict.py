@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import BadInput
+from harness import documents
 
 SCHEMA_VERSION = 1
 SAMPLES_MAX = 10
@@ -106,14 +106,7 @@ def expected(
 
 def read(path: Path) -> Results:
     """Read a results.json back. Raises BadInput when it is missing or not one."""
-    try:
-        raw = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; `onceproof verify` makes it") from None
-    except ValueError as error:
-        raise BadInput(f"{path}: not JSON: {error}") from None
-    if not isinstance(raw, dict) or raw.get("schema_version") != SCHEMA_VERSION:
-        raise BadInput(f"{path}: schema_version: allowed: {SCHEMA_VERSION}")
+    raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="`onceproof verify` makes it")
     raw["findings"] = [Finding(**each) for each in raw["findings"]]
     raw["reasons"] = [Reason(**each) for each in raw["reasons"]]
     raw["checks"] = [

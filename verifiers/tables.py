@@ -6,7 +6,6 @@
     tables.batches    batch headers of every replica
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness import history, plan, registry
-from harness.errors import BadInput
+from harness import documents, history, plan, registry
 from harness.history import Event
 from harness.plan import Plan
 from harness.protocols import Workload
@@ -48,7 +46,10 @@ class Tables:
         self.folder, self.spark = folder, spark
         self.plan: Plan = plan.read(folder / "plan.json")
         self.events: list[Event] = history.read(folder / "history.jsonl")
-        self.facts: dict[str, Any] = _facts(folder)
+        self.facts: dict[str, Any] = documents.read(
+            folder / "tables" / "collect.json", schema_version=SCHEMA_VERSION,
+            missing="the run ended before its tables were collected",
+        )  # fmt: skip
         self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
 
     @cached_property
@@ -126,16 +127,3 @@ class Tables:
 
     def _parquet(self, name: str, schema: str) -> DataFrame:
         return self.spark.read.schema(schema).parquet(str(self.folder / name))
-
-
-def _facts(folder: Path) -> dict[str, Any]:
-    path = folder / "tables" / "collect.json"
-    try:
-        facts = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; the run ended before its tables were collected") from None
-    except ValueError as error:
-        raise BadInput(f"{path}: not JSON: {error}") from None
-    if not isinstance(facts, dict) or facts.get("schema_version") != SCHEMA_VERSION:
-        raise BadInput(f"{path}: schema_version: allowed: {SCHEMA_VERSION}")
-    return facts
