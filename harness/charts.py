@@ -69,7 +69,7 @@ def timeline(events: Sequence[Event]) -> str:
                 axis.axvspan(span.begin, max(span.end, span.begin + 0.1), color=_FAULT, alpha=0.08, linewidth=0)
         axes[3].set_xlabel("seconds since the run began")
         text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
         plt.close(figure)
     svg = text.getvalue()
     return svg[svg.index("<svg") :]
@@ -117,7 +117,7 @@ def _latency(axis: Axes, events: Sequence[Event], start: float) -> None:
         if event["event"] == "begin":
             begun[event["source"]] = event["t"]
         elif event["event"] == "outcome" and event["source"] in begun:
-            points[event["type"]].append((event["at"] - start, (event["t"] - begun[event["source"]]) * 1000))
+            points[event["type"]].append((event["at"] - start, max(0.1, (event["t"] - begun[event["source"]]) * 1000)))
     looks = {"ok": (_GOOD, "committed"), "fail": (_ABORT, "aborted"), "info": (_INFO, "indeterminate")}
     for kind, (colour, label) in looks.items():
         if points[kind]:

@@ -87,13 +87,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from harness import pool, scenario
+    from harness import images, pool, scenario
     from harness.progress import Progress
     from harness.run import Run
 
     loaded = scenario.load(_find(options.scenario))
     if options.kafka:
         loaded = loaded.model_copy(update={"cluster": loaded.cluster.model_copy(update={"version": options.kafka})})
+    images.kafka(loaded.cluster.version)  # an unknown version is refused before anything starts
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     command = f"onceproof run {shlex.quote(str(options.scenario))} --seed {seed} --kafka {loaded.cluster.version}"
     with Progress(quiet=options.quiet) as progress:

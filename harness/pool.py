@@ -152,6 +152,7 @@ def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
         except BaseException:
             cluster.down()
             lock.release()
+            Path(lock.lock_file).unlink(missing_ok=True)
             raise
     return cluster, lock
 
