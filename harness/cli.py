@@ -130,8 +130,7 @@ def _report(options: argparse.Namespace) -> int:
 def _images(options: argparse.Namespace) -> int:
     from harness import images
 
-    tag = images.kafka(options.version)
-    _say(f"{tag}\n{images.TOXIPROXY_IMAGE}")
+    _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
     return AS_EXPECTED
 
 

@@ -2,7 +2,7 @@
 
 `ci/images.sh` makes the base (`onceproof/jre:17`) and Toxiproxy's image; a Kafka image is the base plus that
 release's jars, so that a second version costs seconds. The tag carries a hash of what goes into the image beside the
-jars: when start.sh changes, the image is made anew. For use by hand the newest one is `onceproof/kafka:<version>` too.
+jars: when start.sh changes, the image is made anew.
 """
 
 import hashlib
@@ -40,13 +40,23 @@ def kafka(version: str) -> str:
             shutil.copy(folder / part, context / part)
         shutil.copytree(libs, context / "libs", copy_function=_link)
         done = subprocess.run(
-            ["docker", "build", "--quiet", "--build-arg", f"BASE={BASE_IMAGE}", "--tag", tag,
-             "--tag", f"onceproof/kafka:{version}", str(context)],
+            ["docker", "build", "--quiet", "--build-arg", f"BASE={BASE_IMAGE}", "--tag", tag, str(context)],
             capture_output=True, text=True, timeout=_BUILD_DEADLINE_S, check=False,
         )  # fmt: skip
     if done.returncode != 0:
         raise HarnessError(f"docker build of {tag} failed: {done.stderr[-500:]}")
     return tag
+
+
+def tag_for_hand(version: str) -> str:
+    """Give that release's image the plain tag which compose/cluster.yaml asks for when used by hand; return it."""
+    plain = f"onceproof/kafka:{version}"
+    client = docker.from_env(timeout=20)
+    try:
+        client.images.get(kafka(version)).tag(plain)
+    finally:
+        client.close()
+    return plain
 
 
 def present(tag: str) -> bool:

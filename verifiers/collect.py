@@ -43,7 +43,7 @@ _SOURCE_OPTIONS = {
 
 def collect(field: Field, folder: Path) -> None:
     """Fill `folder`/tables. Raises AdminError, or whatever Spark raises when it cannot read."""
-    tables = folder / "tables"
+    tables = folder.resolve() / "tables"
     tables.mkdir()
     admin, spark = field.cluster.admin, session()
     partitions = judged(field)

@@ -17,7 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from harness import jars
+from harness import jars, places
 
 _MEMORY = "2g"
 _STOP_DEADLINE_S = 20
@@ -41,9 +41,16 @@ def session(master: str = "local[2]") -> SparkSession:
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # a connection a thread would stay open when it ends
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
         # A JVM of our own launching, since its start-up chatter must not mix with the progress on stderr.
-        gateway: Any = launch_gateway(conf=conf, popen_kwargs={"stderr": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
+        gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
+
+
+def _process() -> dict[str, Any]:
+    """Where the JVM runs: Spark leaves a folder `artifacts` in its working directory, which must not be the user's."""
+    cwd = places.home() / "spark"
+    cwd.mkdir(parents=True, exist_ok=True)
+    return {"stderr": subprocess.DEVNULL, "cwd": str(cwd)}
 
 
 def warm_up(master: str = "local[2]") -> None:

@@ -43,7 +43,7 @@ class Span:
 
 class Tables:
     def __init__(self, folder: Path, spark: SparkSession) -> None:
-        self.folder, self.spark = folder, spark
+        self.folder, self.spark = folder.resolve(), spark
         self.plan: Plan = plan.read(folder / "plan.json")
         self.events: list[Event] = history.read(folder / "history.jsonl")
         self.facts: dict[str, Any] = documents.read(
