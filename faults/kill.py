@@ -9,11 +9,13 @@
 The container's process dies at once; its page cache lives on, so this is a crash of the process and no power failure.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from harness.field import Field, NodeSpec
+from faults._node import NodeSpec, not_in_state, strike
+from harness.field import Field
 from harness.plan import PlannedFault
-from harness.protocols import Undo
+from harness.protocols import Event, Undo
 
 
 class Kill:
@@ -22,9 +24,11 @@ class Kill:
     params: ClassVar = NodeSpec
 
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        node = field.target_node(fault)
-        field.cluster.kill(node)
+        node = strike(field, fault, field.cluster.kill)
         return lambda: field.cluster.start(node)
+
+    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+        return not_in_state("exited", fault, events)
 
 
 FAULT = Kill()

@@ -10,13 +10,15 @@ What it leaves depends on the phase: nothing (polled), an open transaction that 
 aborts (begun to before-commit), or a transaction that is committed although nobody saw it (after-commit).
 """
 
+import signal
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
 from harness.field import Field
 from harness.plan import PlannedFault
-from harness.protocols import Undo
+from harness.protocols import Event, Undo
 from harness.scenario import FaultSpec
 
 
@@ -35,6 +37,15 @@ class KillWorker:
         field.note("fault-target", fault=fault.id, role=fault.spec.target, incarnation=field.crew.incarnation(worker))
         field.crew.kill(worker)
         return lambda: field.crew.release(worker)
+
+    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+        """The process must have ended by SIGKILL."""
+        target = next(e for e in events if e["event"] == "fault-target" and e["fault"] == fault.id)
+        ends = [
+            e["code"] for e in events
+            if e["event"] == "exited" and (e["source"], e["incarnation"]) == (target["role"], target["incarnation"])
+        ]  # fmt: skip
+        return None if ends == [-signal.SIGKILL] else f"{target['role']} was not killed: it ended with {ends}"
 
 
 FAULT = KillWorker()

@@ -12,6 +12,7 @@
 A proxied TCP link is not a wire; what each mode does is said in harness/proxies.py.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field as Key
@@ -19,7 +20,7 @@ from pydantic import Field as Key
 from harness import topology
 from harness.field import NODE_ROLE, Field
 from harness.plan import PlannedFault
-from harness.protocols import Undo
+from harness.protocols import Event, Undo
 from harness.proxies import Mode
 from harness.scenario import FaultSpec
 
@@ -49,7 +50,15 @@ class Partition:
             links = [link for link in links if link not in observer]
         field.note("fault-target", fault=fault.id, role=spec.target, node=node, mode=spec.mode, links=links)
         field.cluster.proxies.break_links(links, spec.mode)
+        field.note("links-broken", fault=fault.id, broken=len(field.cluster.proxies.broken(links)), of=len(links))
         return lambda: field.cluster.proxies.heal_links(links, spec.mode)
+
+    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+        """Toxiproxy itself must have said that every link was broken."""
+        told = [e for e in events if e["event"] == "links-broken" and e["fault"] == fault.id]
+        if not told or not told[0]["of"] or told[0]["broken"] != told[0]["of"]:
+            return f"its links were not broken: {[(e['broken'], e['of']) for e in told]}"
+        return None
 
 
 FAULT = Partition()

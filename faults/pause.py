@@ -9,11 +9,13 @@
 Paused past its session with the controllers it comes back as a zombie broker, and must find that others lead now.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from harness.field import Field, NodeSpec
+from faults._node import NodeSpec, not_in_state, strike
+from harness.field import Field
 from harness.plan import PlannedFault
-from harness.protocols import Undo
+from harness.protocols import Event, Undo
 
 
 class Pause:
@@ -22,9 +24,11 @@ class Pause:
     params: ClassVar = NodeSpec
 
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        node = field.target_node(fault)
-        field.cluster.pause(node)
+        node = strike(field, fault, field.cluster.pause)
         return lambda: field.cluster.resume(node)
+
+    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+        return not_in_state("paused", fault, events)
 
 
 FAULT = Pause()

@@ -190,6 +190,10 @@ class Cluster:
         with _already("is not paused"):
             self._container(node).unpause()
 
+    def state(self, node: str) -> str:
+        """What the engine says of the node's container: running, paused, exited, …"""
+        return str(self._container(node).status)
+
     def heal(self) -> None:
         """Every node running, every link open. Twice is harmless."""
         for node in topology.NODES:

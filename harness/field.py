@@ -14,9 +14,6 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated
-
-from pydantic import Field as Key
 
 from harness import topology
 from harness.cluster import Cluster
@@ -24,8 +21,7 @@ from harness.crew import Crew
 from harness.errors import HarnessError
 from harness.history import Event, History
 from harness.names import Names
-from harness.plan import Plan, PlannedFault
-from harness.scenario import FaultSpec
+from harness.plan import Plan
 from harness.wait import until
 
 NODE_ROLE = (
@@ -33,12 +29,6 @@ NODE_ROLE = (
     r"|group-coordinator|controller-leader"
 )
 _RESOLVE_DEADLINE_S = 20
-
-
-class NodeSpec(FaultSpec):
-    """What a fault says that hits one node."""
-
-    target: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +43,6 @@ class Field:
     def note(self, event: str, **fields: object) -> Event:
         """Write down what the nemesis did or saw."""
         return self.history.append("nemesis", event, **fields)
-
-    def target_node(self, fault: PlannedFault) -> str:
-        """The node that has the role which a `NodeSpec` names; written down."""
-        assert isinstance(fault.spec, NodeSpec)
-        node = self.node(fault.spec.target)
-        self.note("fault-target", fault=fault.id, role=fault.spec.target, node=node)
-        return node
 
     def wait(self, what: str, match: Callable[[Event], bool], *, deadline_s: float, since: int = 0) -> Event:
         """Wait for an event of the history; ends early when the run is given up."""

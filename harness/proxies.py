@@ -104,6 +104,12 @@ class Proxies:
                     proxy.destroy_toxic(toxic)
                 proxy.enable()
 
+    def broken(self, names: Iterable[str]) -> list[str]:
+        """Which of these links Toxiproxy says are disabled or have a toxic."""
+        with self._here():
+            raw = _Endpoint.get("/proxies").json()
+        return [name for name in names if not raw[name]["enabled"] or raw[name]["toxics"]]
+
     def close_connections(self, names: Iterable[str]) -> None:
         """Close what is open on these links, so that no byte of a dead client can still arrive."""
         with self._here():

@@ -1,0 +1,41 @@
+"""What faults that hit one node share: the role it is chosen by, and the proof that it was hit.
+
+The proof is read back from the engine after the act: a fault that did nothing must not pass for one that did.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Annotated
+
+from pydantic import Field as Key
+
+from harness.errors import DeadlineError
+from harness.field import NODE_ROLE, Field
+from harness.plan import PlannedFault
+from harness.protocols import Event
+from harness.scenario import FaultSpec
+from harness.wait import until
+
+_HIT_DEADLINE_S = 5.0
+
+
+class NodeSpec(FaultSpec):
+    target: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")]
+
+
+def strike(field: Field, fault: PlannedFault, act: Callable[[str], None]) -> str:
+    """Do `act` to the node that has the role now; write down which it is and in what state it is then; return it."""
+    assert isinstance(fault.spec, NodeSpec)
+    node = field.node(fault.spec.target)
+    field.note("fault-target", fault=fault.id, role=fault.spec.target, node=node)
+    act(node)
+    with suppress(DeadlineError):  # then it is what it is, and is written down as such
+        until(f"{node} to be hit", lambda: field.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
+    field.note("node-state", fault=fault.id, node=node, state=field.cluster.state(node))
+    return node
+
+
+def not_in_state(wanted: str, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    """What to say when the engine did not show the node in that state after the act."""
+    states = [e["state"] for e in events if e["event"] == "node-state" and e["fault"] == fault.id]
+    return None if states == [wanted] else f"the node was not {wanted} when it should have been: {states}"
