@@ -43,7 +43,7 @@ class KillWorker:
         target = next(e for e in events if e["event"] == "fault-target" and e["fault"] == fault.id)
         ends = [
             e["code"] for e in events
-            if e["event"] == "exited" and (e["source"], e["incarnation"]) == (target["role"], target["incarnation"])
+            if e["event"] == "exited" and e["source"] == target["role"] and e["incarnation"] == target["incarnation"]
         ]  # fmt: skip
         return None if ends == [-signal.SIGKILL] else f"{target['role']} was not killed: it ended with {ends}"
 

@@ -40,7 +40,8 @@ def test_a_worker_must_have_ended_by_sigkill() -> None:
     fault = planned(name="kill-worker", target="worker-0", at_s=1)
     target = {"event": "fault-target", "role": "worker-0", "incarnation": 2}
     ended = {"event": "exited", "source": "worker-0", "incarnation": 2}
-    assert missing(fault, target, {**ended, "code": -9}) is None
+    generator = {"event": "exited", "source": "generator", "code": 0}
+    assert missing(fault, target, generator, {**ended, "code": -9}) is None
     assert missing(fault, target, {**ended, "code": 17}) is not None
     assert missing(fault, target, {**ended, "incarnation": 1, "code": -9}) is not None
 
