@@ -49,10 +49,11 @@ add_newer_debian() {
   [ "$host_id" = debian ] && [ "$host_suite" = bookworm ] || return 0
   [ -e /etc/apt/sources.list.d/onceproof-trixie.sources ] && return 0
   local mirror
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 2>/dev/null | head -n 1)
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 2>/dev/null | head -n 1 || true)
+  [ -n "$mirror" ] || missing "the mirror that bookworm's packages come from (apt-get indextargets names none)"
   cat >/etc/apt/sources.list.d/onceproof-trixie.sources <<SOURCES
 Types: deb
-URIs: ${mirror:-http://deb.debian.org/debian}
+URIs: $mirror
 Suites: trixie
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
