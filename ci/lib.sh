@@ -44,12 +44,20 @@ wait_for() {
 host_id=${ID:-unknown}
 host_suite=${VERSION_CODENAME:-unknown}
 
+bookworm_mirror() {
+  apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 2>/dev/null | head -n 1 || true
+}
+
 # Bookworm's Compose is version 1 and its Go is too old: those come from the next release, at low priority.
 add_newer_debian() {
   [ "$host_id" = debian ] && [ "$host_suite" = bookworm ] || return 0
   [ -e /etc/apt/sources.list.d/onceproof-trixie.sources ] && return 0
   local mirror
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 2>/dev/null | head -n 1 || true)
+  mirror=$(bookworm_mirror)
+  if [ -z "$mirror" ]; then  # a machine whose package lists were never fetched
+    apt-get -qq -o Acquire::Retries=3 update >/dev/null
+    mirror=$(bookworm_mirror)
+  fi
   [ -n "$mirror" ] || missing "the mirror that bookworm's packages come from (apt-get indextargets names none)"
   cat >/etc/apt/sources.list.d/onceproof-trixie.sources <<SOURCES
 Types: deb
