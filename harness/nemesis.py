@@ -10,7 +10,7 @@ import time
 
 from harness import registry
 from harness.admin import AdminError
-from harness.errors import DeadlineError, HarnessError
+from harness.errors import DeadlineError
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Lasting
@@ -34,10 +34,6 @@ class Nemesis:
         self._started = time.monotonic()
         for thread in self._threads:
             thread.start()
-
-    @property
-    def done(self) -> bool:
-        return not any(thread.is_alive() for thread in self._threads)
 
     def wait(self, deadline_s: float) -> None:
         """Until every fault is healed. Raises DeadlineError."""
@@ -111,6 +107,6 @@ class Nemesis:
         """Transactional ids of this run with an open transaction; None when the cluster does not say."""
         try:
             ids = self._field.cluster.admin.transactional_ids(self._field.names.prefix)
-        except (AdminError, HarnessError):
+        except AdminError:
             return None
         return sorted(name for name, state in ids.items() if state in ("Ongoing", "PrepareCommit", "PrepareAbort"))

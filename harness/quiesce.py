@@ -13,6 +13,7 @@ What does not come within its deadline is recorded as `stalled`; the run goes on
 """
 
 import time
+from collections.abc import Callable
 
 from harness import topology
 from harness.admin import Partition
@@ -93,8 +94,7 @@ def _not_in_sync(field: Field) -> list[str]:
     ]
 
 
-def _or_stalled(field: Field, wait: object) -> None:
-    assert callable(wait)
+def _or_stalled(field: Field, wait: Callable[[], object]) -> None:
     try:
         wait()
     except DeadlineError as error:

@@ -22,7 +22,7 @@ from harness import plan as plans
 from harness import pool, quiesce, registry
 from harness.cluster import Cluster
 from harness.crew import Crew
-from harness.errors import DeadlineError, HarnessError
+from harness.errors import HarnessError
 from harness.field import Field
 from harness.history import Event, History
 from harness.monitor import Monitor
@@ -82,7 +82,7 @@ class Run:
             for step in (self.work, self.heal, self.quiesce, self.collect):
                 step()
             return self.verify()
-        except (HarnessError, DeadlineError) as error:
+        except HarnessError as error:
             return self.broken(error)
         except Exception as error:  # a fault of ours; the run says so
             (self.folder / "traceback.txt").write_text(traceback.format_exc())

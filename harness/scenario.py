@@ -23,10 +23,6 @@ from harness.errors import BadInput
 DEFAULT_KAFKA = "4.3.1"
 
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
-CLASSES = (
-    "lost", "duplicate", "phantom", "corrupted", "input-lost", "offset-divergence",
-    "hung-transaction", "reset-skip", "reset-reprocess", "replica-divergence",
-)  # fmt: skip
 FindingClass = Literal[
     "lost", "duplicate", "phantom", "corrupted", "input-lost", "offset-divergence",
     "hung-transaction", "reset-skip", "reset-reprocess", "replica-divergence",

@@ -29,10 +29,7 @@ def strangers(tables: Tables) -> DataFrame:
 
     They are inputs all the same, so what the pipeline makes of them is no phantom.
     """
-    contents = summary.contents(tables)
-    partitions = {each["partition"] for each in tables.pinned if each["topic"] == tables.input_topic}
-    sides = ("ledger", "inputs")
-    if all(len({contents.get((side, tables.input_topic, p)) for side in sides}) == 1 for p in partitions):
+    if summary.log_holds_the_ledger(tables):
         return tables.inputs.where(F.lit(False))
     known = tables.ledger.where("offset IS NOT NULL").select("partition", "offset")
     info = tables.ledger.where("offset IS NULL").select("number")

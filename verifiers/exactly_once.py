@@ -46,7 +46,7 @@ def check(tables: Tables) -> CheckResult:
 
 def _judge(tables: Tables, expected: DataFrame, suspects: DataFrame) -> CheckResult:
     same = [F.col(f"s.{key}").eqNullSafe(F.col(f"r.{key}")) for key in KEY]
-    due = expected.alias("r").join(suspects.alias("s"), reduce(Column.__and__, same), "left_semi").persist()
+    due = expected.alias("r").join(suspects.alias("s"), reduce(Column.__and__, same), "left_semi")
     there = tables.outputs.alias("r").join(suspects.alias("s"), reduce(Column.__and__, same), "left_semi")
     due_by_number = due.groupBy(*KEY).agg(
         F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("digest").alias("due_digest"),

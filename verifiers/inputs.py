@@ -17,27 +17,15 @@ CLAIM = "every acknowledged input that no fault deleted is at its offset, unchan
 
 
 def check(tables: Tables) -> CheckResult:
-    contents = summary.contents(tables)
-    partitions = [each["partition"] for each in tables.pinned if each["topic"] == tables.input_topic]
-    if all(
-        contents.get(("ledger", tables.input_topic, p)) == contents.get(("inputs", tables.input_topic, p))
-        for p in partitions
-    ):
+    if summary.log_holds_the_ledger(tables):
         return CheckResult(name="inputs", claim=CLAIM)
     return _compare(tables)
 
 
 def _compare(tables: Tables) -> CheckResult:
     """Row by row, where the fingerprints differ."""
-    starts = tables.spark.createDataFrame(
-        [(each["partition"], each["start"]) for each in tables.pinned if each["topic"] == tables.input_topic],
-        "partition int, start bigint",
-    )
-    acknowledged = (
-        tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
-    )
     log = tables.inputs.select("partition", "offset", F.col("number").alias("found"), F.col("digest").alias("there"))
-    both = acknowledged.join(log, ["partition", "offset"], "left")
+    both = summary.held(tables).join(log, ["partition", "offset"], "left")
     wrong = both.where("there IS NULL OR there != digest")
     if completeness.incomplete(tables):
         wrong = wrong.where("there IS NOT NULL")

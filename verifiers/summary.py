@@ -63,18 +63,13 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
 def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
     """(`inputs`, `ledger` or `outputs`; topic; partition) → fingerprint. Of the ledger: acknowledged inputs that are
     not below their partition's log start, since those are what the log must hold."""
-    starts = tables.spark.createDataFrame(
-        [(each["partition"], each["start"]) for each in tables.pinned if each["topic"] == tables.input_topic],
-        "partition int, start bigint",
-    )
     row = F.xxhash64("partition", "offset", "number", "digest")
-    held = tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
 
     def kind(frame: DataFrame, name: str, topic: Column) -> DataFrame:
         return frame.select(F.lit(name).alias("kind"), topic.alias("topic"), "partition", row.alias("row"))
 
     found = rows(
-        kind(held, "ledger", F.lit(tables.input_topic))
+        kind(held(tables), "ledger", F.lit(tables.input_topic))
         .unionAll(kind(tables.inputs, "inputs", F.lit(tables.input_topic)))
         .unionAll(kind(tables.outputs, "outputs", F.concat(F.lit(tables.topic("")), "topic")))
         .groupBy("kind", "topic", "partition")
@@ -84,6 +79,25 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
         (r["kind"], r["topic"], r["partition"]): Fingerprint(rows=r["rows"], xor=r["xor"], sum=int(r["sum"]))
         for r in found
     }
+
+
+def held(tables: Tables) -> DataFrame:
+    """Acknowledged inputs that are not below their partition's log start: what the log must hold."""
+    starts = tables.spark.createDataFrame(
+        [(each["partition"], each["start"]) for each in tables.pinned if each["topic"] == tables.input_topic],
+        "partition int, start bigint",
+    )
+    return tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
+
+
+def log_holds_the_ledger(tables: Tables) -> bool:
+    """Whether the input log holds just what was acknowledged, by fingerprint, in every partition."""
+    found = contents(tables)
+    return all(
+        found.get(("ledger", tables.input_topic, each["partition"]))
+        == found.get(("inputs", tables.input_topic, each["partition"]))
+        for each in tables.pinned if each["topic"] == tables.input_topic
+    )  # fmt: skip
 
 
 def _print(row: Column) -> list[Column]:
