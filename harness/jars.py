@@ -32,8 +32,7 @@ def kafka(version: str) -> Path:
 
     Raises BadInput when the version does not look like a release or Maven Central does not have it.
     """
-    if not re.fullmatch(r"[34]\.\d+\.\d+", version):
-        raise BadInput(f"kafka version {version!r}: expected a release of 3.x or 4.x, such as 4.3.1")
+    check_release(version)
     coordinates = [f"org.apache.kafka:kafka_2.13:{version}", f"org.apache.kafka:kafka-tools:{version}"]
     if version.startswith("4."):
         log4j = "org.apache.logging.log4j"
@@ -42,6 +41,12 @@ def kafka(version: str) -> Path:
     else:
         coordinates += ["org.slf4j:slf4j-reload4j:1.7.36", "ch.qos.reload4j:reload4j:1.2.25"]
     return _fetch(f"kafka-{version}", coordinates)
+
+
+def check_release(version: str) -> None:
+    """Raises BadInput when this does not look like a Kafka release; asks nobody."""
+    if not re.fullmatch(r"[34]\.\d+\.\d+", version):
+        raise BadInput(f"kafka version {version!r}: expected a release of 3.x or 4.x, such as 4.3.1")
 
 
 def spark_kafka(version: str) -> Path:
