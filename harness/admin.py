@@ -203,9 +203,11 @@ class Admin:
         ]
 
     def offsets_partition(self, group: str) -> Partition:
-        """The partition of `__consumer_offsets` that keeps this group (hash of the id, as the broker does it)."""
+        """The partition of `__consumer_offsets` that keeps this group: the absolute value of Java's hash, and 0 where
+        there is none, modulo the number of partitions (GroupMetadataManager and Utils.abs of Kafka)."""
         count = len(self.partitions("__consumer_offsets"))
-        return "__consumer_offsets", (int(jpype.JString(group).hashCode()) & 0x7FFFFFFF) % count
+        java_hash = int(jpype.JString(group).hashCode())
+        return "__consumer_offsets", (0 if java_hash == -(1 << 31) else abs(java_hash)) % count
 
     def _group(self, group: str) -> Any:
         return _get(self._client.describeConsumerGroups(_strings([group])).all()).get(group)

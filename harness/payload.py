@@ -33,6 +33,12 @@ def value(seed: int, number: int, record_bytes: int) -> bytes:
     return (head + pad * (missing // len(pad) + 1))[:record_bytes].encode()
 
 
+def number(value: bytes) -> int | None:
+    """The number that a value says it has; None when it is no payload of ours. (As collect reads it with Spark SQL.)"""
+    head = value[:NUMBER_DIGITS]
+    return int(head) if head.isdigit() else None
+
+
 class Keys:
     """Which key an input has: uniform, or Zipf-like with exponent `skew` (key 0 is the most frequent)."""
 

@@ -1,45 +1,38 @@
-"""The one pass over what should be and what is: expected and actual outputs, counted for each number.
+"""The one pass over what should be and what is: expected and actual outputs, compared for each number.
 
-One hash aggregation; a number for which everything fits at once (one due, one there, digest, destination and header as
-they should be, its input below the committed position) drops out, and only suspects are left for the checks.
+First by fingerprint, which needs no shuffle: when the outputs that stand are just those that should be, and every input
+is below the committed position, nothing is left to ask. Otherwise one hash aggregation; a number for which everything
+fits at once (one due, one there, digest, destination and header as they should be, its input below the position) drops
+out, and only suspects are left for the checks.
 """
 
-from functools import lru_cache, reduce
+from functools import lru_cache
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from verifiers import summary
+from verifiers import causes, inputs, summary
+from verifiers.causes import KEY
+from verifiers.spark import rows
 from verifiers.tables import Tables
-
-KEY = ["topic", "number"]
 
 
 @lru_cache(maxsize=2)
 def expected(tables: Tables) -> DataFrame:
     """One row an output that should be: topic, partition, number, digest, input (partition, offset, least)."""
-    inputs = tables.truth.unionByName(strangers(tables).withColumn("least", F.lit(1)))
-    inputs.withColumn("input", F.struct("partition", "offset", "least")).createOrReplaceTempView("inputs")
+    everything = tables.truth
+    strange = inputs.strangers(tables)
+    if strange is not None:
+        everything = everything.unionByName(strange.withColumn("least", F.lit(1)))
+    everything.withColumn("input", F.struct("partition", "offset", "least")).createOrReplaceTempView("inputs")
     return tables.spark.sql(tables.workload.expected)
-
-
-@lru_cache(maxsize=2)
-def strangers(tables: Tables) -> DataFrame:
-    """Inputs in the log that the ledger does not have, not even as `info`: somebody else wrote to the input.
-
-    They are inputs all the same, so what the pipeline makes of them is no phantom.
-    """
-    if summary.log_holds_the_ledger(tables):
-        return tables.inputs.where(F.lit(False))
-    known = tables.ledger.where("offset IS NOT NULL").select("partition", "offset")
-    info = tables.ledger.where("offset IS NULL").select("number")
-    unknown = tables.inputs.join(known, ["partition", "offset"], "left_anti")
-    return unknown.join(info, "number", "left_anti")
 
 
 @lru_cache(maxsize=2)
 def suspects(tables: Tables) -> DataFrame | None:
     """Topic and number of every output that does not fit, with the input's place; None when all fit."""
+    if _all_fit(tables):
+        return None
     nothing = F.lit(None).cast("bigint")
     should = expected(tables).select(
         *KEY, F.lit(1).alias("due"), F.lit(0).alias("there"), F.col("digest").alias("want"), nothing.alias("got"),
@@ -47,7 +40,7 @@ def suspects(tables: Tables) -> DataFrame | None:
         F.col("input.partition").alias("from_p"), F.col("input.offset").alias("from_o"),
         nothing.cast("int").alias("told_p"), nothing.alias("told_o"),
     )  # fmt: skip
-    there = tables.outputs.select(
+    there = causes.standing(tables).select(
         *KEY, F.lit(0).alias("due"), F.lit(1).alias("there"), nothing.alias("want"), F.col("digest").alias("got"),
         nothing.cast("int").alias("to"), F.col("partition").alias("at"),
         nothing.cast("int").alias("from_p"), nothing.alias("from_o"),
@@ -55,24 +48,46 @@ def suspects(tables: Tables) -> DataFrame | None:
     )  # fmt: skip
     values = ("want", "got", "to", "at", "from_p", "from_o", "told_p", "told_o")
     fits = (
-        (F.col("due") == 1) & (F.col("there") == 1) & F.col("want").eqNullSafe(F.col("got"))
-        & F.col("to").eqNullSafe(F.col("at")) & F.col("from_p").eqNullSafe(F.col("told_p"))
-        & (F.col("from_o").isNull() | (F.col("from_o").eqNullSafe(F.col("told_o")) & below_position(tables)))
-    )  # fmt: skip
+        "due = 1 AND there = 1 AND want <=> got AND to <=> at AND from_p <=> told_p "
+        "AND (from_o IS NULL OR from_o <=> told_o AND from_o < position)"
+    )
     found = (
         should.unionAll(there)
         .groupBy(*KEY)
         .agg(F.sum("due").alias("due"), F.sum("there").alias("there"), *(F.max(name).alias(name) for name in values))
-        .where(~fits)
-        .select(*KEY, "there", "from_p", "from_o")
+        .join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "from_p")), "from_p", "left")
+        .where(f"NOT coalesce({fits}, false)")
+        .select(*KEY, "there", "from_p", "from_o", "position")
         .persist()
     )
     return None if found.isEmpty() else found
 
 
-def below_position(tables: Tables, partition: str = "from_p", offset: str = "from_o") -> Column:
-    """Whether the group says that it has consumed the input in these columns."""
-    terms = [
-        (F.col(partition) == each) & (F.col(offset) < position) for each, position in tables.positions.items()
-    ]
-    return reduce(Column.__or__, terms, F.lit(False))
+def _all_fit(tables: Tables) -> bool:
+    """Whether what is there is what should be, by fingerprint, and nothing of it is at or above its position."""
+    if causes.standing(tables) is not tables.outputs:
+        return False
+    there = summary.NOTHING
+    for (kind, _, _), content in summary.contents(tables).items():
+        if kind == "outputs":
+            there += content
+    due = summary.NOTHING
+    row = F.xxhash64("topic", "partition", "number", "digest", "input.partition", "input.offset")
+    for each in rows(
+        expected(tables).where("input.offset IS NOT NULL").groupBy(F.col("input.partition").alias("source"))
+        .agg(*summary.fingerprint(row), F.max("input.offset").alias("highest"))
+    ):  # fmt: skip
+        if each["highest"] >= tables.positions.get(each["source"], 0):
+            return False
+        due += summary.read(each)
+    return there == due
+
+
+@lru_cache(maxsize=2)
+def fitting(tables: Tables) -> DataFrame:
+    """The outputs that stand and are no suspects; `tables.outputs` itself when all fit."""
+    wrong = suspects(tables)
+    if wrong is None:
+        return causes.standing(tables)
+    same = F.expr("o.topic = s.topic AND o.number <=> s.number")
+    return causes.standing(tables).alias("o").join(wrong.alias("s"), same, "left_anti").persist()

@@ -4,7 +4,9 @@
     tables/outputs.parquet     topic partition offset number digest, and the header's word: source_partition
                                source_offset worker incarnation transaction (null where it has no such header)
     tables/batches.parquet     batch headers of every replica, from the segments
-    tables/collect.json        pinned starts and ends, LSO, the group's positions, open transactions, row counts
+    tables/commits.parquet     the positions that the group committed, in the order of the log
+    tables/collect.json        mode, pinned starts and ends, LSO, the group's positions, open transactions, row counts
+    manifest.json              size and hash of all of these, of the ledger, and of the history so far
 
 `number` is the payload's own word about which input it comes from; what the header says must agree with it. Ends are
 read again afterwards; an end that moved makes the verdict `unknown`, since somebody still wrote.
@@ -24,10 +26,10 @@ from harness.cluster import LogAccess
 from harness.field import Field
 from harness.payload import NUMBER_DIGITS
 from harness.quiesce import judged
-from verifiers import segments
+from verifiers import manifest, positions, segments
 from verifiers.spark import session
+from verifiers.tables import SCHEMA_VERSION
 
-SCHEMA_VERSION = 1
 # All three together are what makes Spark's source fast; the fetch sizes alone do little.
 _SOURCE_OPTIONS = {
     "kafka.isolation.level": "read_committed",
@@ -41,28 +43,33 @@ _SOURCE_OPTIONS = {
 }
 
 
-def collect(field: Field, folder: Path) -> None:
+def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "local[2]") -> None:
     """Fill `folder`/tables. Raises AdminError, or whatever Spark raises when it cannot read."""
     tables = folder.resolve() / "tables"
     tables.mkdir()
-    admin, spark = field.cluster.admin, session()
+    admin, spark = field.cluster.admin, session(master)
     partitions = judged(field)
     pinned = _ends(admin, partitions)
-    facts = {"schema_version": SCHEMA_VERSION, "partitions": pinned, **_standing(field, partitions)}
+    facts = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pinned, **_standing(field, partitions)}
     bootstrap = field.cluster.bootstrap(topology.OBSERVER_LANE)
-    counts = {
-        "inputs": _inputs(spark, bootstrap, field.names.input, pinned, tables / "inputs.parquet"),
-        "outputs": _outputs(spark, bootstrap, field, pinned, tables / "outputs.parquet"),
-    }
+    counts = {"outputs": _outputs(spark, bootstrap, field, pinned, tables / "outputs.parquet")}
+    if mode == "full":
+        counts["inputs"] = _inputs(spark, bootstrap, field.names.input, pinned, tables / "inputs.parquet")
     if isinstance(field.cluster, LogAccess):
         internal = admin.offsets_partition(field.names.group)
         counts["batches"] = segments.write_batches(
             field.cluster.log_dirs(), [*partitions, internal], tables / "batches.parquet"
         )
+        leader = topology.node_of(admin.partitions(internal[0])[internal[1]].leader or 1)
+        counts["commits"] = positions.write_commits(
+            field.cluster.log_dirs()[leader] / f"{internal[0]}-{internal[1]}", field.names.group, field.names.input,
+            tables / "commits.parquet",
+        )  # fmt: skip
     after = _ends(admin, partitions)
     moved = [f"{old['topic']}/{old['partition']}: {old['end']} → {new['end']}" for old, new in
              zip(pinned, after, strict=True) if (old["start"], old["end"]) != (new["start"], new["end"])]  # fmt: skip
     (tables / "collect.json").write_text(json.dumps({**facts, "moved": moved, "rows": counts}, indent=1) + "\n")
+    manifest.seal(folder)
 
 
 def _ends(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:

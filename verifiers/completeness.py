@@ -1,40 +1,69 @@
-"""Is each partition whole in the tables? Only then may a missing record be called lost.
+"""Is each partition whole in the tables? Only there may a missing record be called lost.
 
 In each partition, end − start = visible + aborted + control offsets: the batches account for every offset, and Spark's
-reader saw as many records as the log says are visible.
+reader saw as many records as the log says are visible. And nothing stands above the end: an LSO below the high
+watermark hides records that may yet become visible.
 
     output/3   end 1040   visible 1000 (Spark: 1000)   aborted 30   control 10      whole
     output/4   end 1040   visible 1000 (Spark:  999)   aborted 30   control 10      incomplete: findings by absence off
+
+The group's positions must be the last ones that its partition of __consumer_offsets shows as committed.
+
+In ledger mode the input's partitions are taken as whole by their batches alone, since nobody read them.
 """
+
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Reason
 from verifiers import summary
+from verifiers.spark import rows
 from verifiers.tables import Tables
 
 CLAIM = "every offset of every judged partition is accounted for: visible, aborted or control"
 
 
-def incomplete(tables: Tables) -> list[str]:
-    """One line for each partition that is not whole."""
-    logs, contents = summary.logs(tables), summary.contents(tables)
-    problems = []
+@lru_cache(maxsize=2)
+def incomplete(tables: Tables) -> dict[tuple[str, int], str]:
+    """The partitions that are not whole, by the workload's own name of the topic, and what is wrong with each."""
+    found = {}
     for each in tables.pinned:
-        topic, partition = each["topic"], each["partition"]
-        length = each["end"] - each["start"]
-        log = logs.get((topic, partition, each["leader"]))
-        offsets = log.offsets if log else dict.fromkeys(summary.FATES, 0)
-        kind = "inputs" if topic == tables.input_topic else "outputs"
-        seen = contents.get((kind, topic, partition), summary.NOTHING).rows
-        if sum(offsets.values()) != length:
-            found = sum(offsets.values())
-            problems.append(f"{topic}/{partition}: {length} offsets, the log's batches account for {found}")
-        elif seen != offsets["visible"]:
-            problems.append(f"{topic}/{partition}: {offsets['visible']} visible in the log, the reader saw {seen}")
-    return problems
+        problem = _problem(tables, each)
+        if problem:
+            found[tables.role(each["topic"]), each["partition"]] = f"{each['topic']}/{each['partition']}: {problem}"
+    return found
+
+
+def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
+    role, partition = tables.role(each["topic"]), each["partition"]
+    length = each["end"] - each["start"]
+    log = summary.logs(tables).get((each["topic"], partition, each["leader"]))
+    offsets = log.offsets if log else dict.fromkeys(summary.FATES, 0)
+    if each["start"] and role != "input":
+        return f"it starts at {each['start']}: somebody deleted records"
+    if each["end"] != each["high_watermark"]:
+        return f"the LSO {each['end']} is below the high watermark {each['high_watermark']}"
+    if sum(offsets.values()) != length:
+        return f"{length} offsets, the log's batches account for {sum(offsets.values())}"
+    kind = "inputs" if role == "input" else "outputs"
+    if kind == "inputs" and not tables.full:
+        return None
+    seen = summary.contents(tables).get((kind, role, partition), summary.NOTHING).rows
+    if seen != offsets["visible"]:
+        return f"{offsets['visible']} visible in the log, the reader saw {seen}"
+    return None
+
+
+def frame(tables: Tables) -> DataFrame:
+    """The incomplete partitions: topic, partition."""
+    return tables.spark.createDataFrame(list(incomplete(tables)), "topic string, partition int")
 
 
 def check(tables: Tables) -> CheckResult:
-    reasons = [Reason(kind="indeterminate", says=f"incomplete: {problem}") for problem in incomplete(tables)]
+    reasons = [Reason(kind="indeterminate", says=f"incomplete: {each}") for each in incomplete(tables).values()]
     reasons += [
         Reason(kind="indeterminate", says=f"somebody wrote while it was read: {moved}")
         for moved in tables.facts["moved"]
@@ -44,9 +73,22 @@ def check(tables: Tables) -> CheckResult:
         Reason(kind="indeterminate", says=f"{each['topic']}/{each['partition']} starts at {each['start']}: no fault "
                "deleted its records")
         for each in tables.pinned
-        if each["start"] and not (each["topic"] == tables.input_topic and each["partition"] in deleted)
+        if each["start"] and each["topic"] == tables.input_topic and each["partition"] not in deleted
     ]  # fmt: skip
-    return CheckResult(name="completeness", claim=CLAIM, reasons=reasons)
+    return CheckResult(name="completeness", claim=CLAIM, reasons=reasons + _positions(tables))
+
+
+def _positions(tables: Tables) -> list[Reason]:
+    """Whether the group's positions are the last ones in its log: else one of the two was not read rightly."""
+    place = F.struct("offset", "position")
+    last = tables.commits.where("fate = 'visible'").groupBy("partition").agg(F.max(place).alias("last"))
+    in_log = {row["partition"]: row["last"]["position"] for row in rows(last)}
+    return [
+        Reason(kind="indeterminate", says=f"the group's position on {tables.input_topic}/{partition} is "
+               f"{tables.positions.get(partition)}, the last one in its log {in_log.get(partition)}")
+        for partition in sorted(tables.positions.keys() | in_log.keys())
+        if tables.positions.get(partition) != in_log.get(partition)
+    ]  # fmt: skip
 
 
 CHECKS = (check,)

@@ -7,9 +7,8 @@
     reset-skip     lost, but between the stable position at a delete-records and the low watermark it returned
     reset-reprocess  duplicate, in a partition whose records were deleted, between low watermark and position
 
-Which input an output comes from is the payload's word (its number); header, key and destination must agree. One pass
-counts expected and actual outputs for each number; whatever does not fit at once is a suspect, and only suspects are
-looked at one by one.
+Which input an output comes from is the payload's word (its number); header, key and destination must agree. Whatever
+does not fit at once is a suspect (`accounts`), and only suspects are looked at one by one.
 
 One cause, one class. An output whose payload is broken is `corrupted`; the input that its header names is then not
 lost as well:
@@ -18,156 +17,168 @@ lost as well:
     input 41 → two outputs                                  duplicate
     input 41 → one output, header 3,40                      corrupted
     a record of which nobody knows the number or the header phantom
+
+By presence (`duplicate`, `phantom`, `corrupted`) a finding always stands. By absence it stands only where the input's
+partition and the output's are complete. An input that the ledger calls `info` and that is not in the log may have one
+output or none; in the log, it is an input like any other.
 """
 
-from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
-from verifiers import accounts, completeness
-from verifiers.accounts import KEY
-from verifiers.samples import batches_around
+from harness.verdict import CheckResult, Finding, Reason, ReasonKind
+from verifiers import accounts, causes, completeness
+from verifiers.causes import KEY
+from verifiers.findings import Sample, finding, told
 from verifiers.spark import rows
-from verifiers.tables import Span, Tables
+from verifiers.tables import Tables
 
 CLAIM = "every input below the committed position has exactly the outputs that it should, and no other output exists"
+_SAYS = {
+    "lost": "inputs have no output",
+    "reset-skip": "inputs were skipped because the log start passed the committed position",
+    "duplicate": "outputs of inputs that have more outputs than they should",
+    "reset-reprocess": "outputs of inputs that were processed again after the log start moved",
+    "phantom": "outputs have no input",
+    "corrupted": "outputs differ from what their input gives, or their headers from their payload",
+}
+_UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
+    ("waiting", "stalled", "above the committed position have no output"),
+    ("unsure", "indeterminate", "have no output, but a partition is incomplete: not asserted"),
+)
+_BY_ABSENCE = ("lost", "reset-skip")
 
 
 def check(tables: Tables) -> CheckResult:
     suspects = accounts.suspects(tables)
     if suspects is None:
         return CheckResult(name="exactly-once", claim=CLAIM)
-    return _judge(tables, accounts.expected(tables), suspects)
-
-
-def _judge(tables: Tables, expected: DataFrame, suspects: DataFrame) -> CheckResult:
-    same = [F.col(f"s.{key}").eqNullSafe(F.col(f"r.{key}")) for key in KEY]
-    due = expected.alias("r").join(suspects.alias("s"), reduce(Column.__and__, same), "left_semi")
-    there = tables.outputs.alias("r").join(suspects.alias("s"), reduce(Column.__and__, same), "left_semi")
-    due_by_number = due.groupBy(*KEY).agg(
-        F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("digest").alias("due_digest"),
-        F.max("partition").alias("due_partition"), F.max("input").alias("input"),
-    )  # fmt: skip
-    found = there.join(due_by_number, KEY, "left").withColumn(
-        "intact", F.coalesce(F.col("digest") == F.col("due_digest"), F.lit(False))
-    ).persist()  # fmt: skip
-    intact = found.where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
-
-    missing = due_by_number.join(intact, KEY, "left").where("coalesce(intact_count, 0) < least")
-    broken = found.where("NOT intact")
-    claimed = broken.select("topic", F.col("source_partition").alias("p"), F.col("source_offset").alias("o")).distinct()
-    of_missing = [F.col("m.topic") == F.col("c.topic"), F.col("m.input.partition") == F.col("c.p"),
-                  F.col("m.input.offset") == F.col("c.o")]  # fmt: skip
-    explained = reduce(Column.__and__, of_missing)
-    unexplained = missing.alias("m").join(claimed.alias("c"), explained, "left_anti").persist()
-
-    known = F.col("due_digest").isNotNull()
-    claims_missing = broken.alias("c").join(
-        missing.select("topic", F.col("input.partition").alias("source_partition"),
-                       F.col("input.offset").alias("source_offset")).distinct().withColumn("claims", F.lit(True)),
-        ["topic", "source_partition", "source_offset"], "left",
-    )  # fmt: skip
-    phantoms = claims_missing.where(~known & F.col("claims").isNull())
-    garbled = claims_missing.where(known | F.col("claims").isNotNull())
-    extra = found.where("intact").join(intact, KEY).where("intact_count > due")
-    forged = found.where("intact").join(intact, KEY).where("intact_count <= due").where(
-        ~F.col("partition").eqNullSafe(F.col("due_partition"))
-        | ~F.col("source_partition").eqNullSafe(F.col("input.partition"))
-        | (F.col("input.offset").isNotNull() & ~F.col("source_offset").eqNullSafe(F.col("input.offset")))
-    )  # fmt: skip
-    return _result(tables, unexplained, extra, phantoms, garbled.drop("claims").unionByName(
-        forged.drop("intact_count"), allowMissingColumns=True))  # fmt: skip
-
-
-def _result(
-    tables: Tables, missing: DataFrame, extra: DataFrame, phantoms: DataFrame, corrupted: DataFrame
-) -> CheckResult:
-    reasons: list[Reason] = []
+    found = _absent(tables, suspects).unionByName(_present(tables, suspects), allowMissingColumns=True).persist()
+    counts = {row["cls"]: row["n"] for row in rows(found.groupBy("cls").agg(F.count("*").alias("n")))}
+    reasons = [
+        Reason(kind=reason, says=f"{counts[cls]} inputs {says}") for cls, reason, says in _UNSURE if cls in counts
+    ]
     findings: list[Finding] = []
-    gone = missing.select("topic", "number", F.col("input.partition").alias("partition"),
-                          F.col("input.offset").alias("offset"))  # fmt: skip
-    skipped, reprocessed = _spans(tables)
-    below = accounts.below_position(tables, "partition", "offset")
-    waiting = gone.where(~below).count()
-    if waiting:
-        reasons.append(Reason(kind="stalled", says=f"{waiting} inputs above the committed position have no output"))
-    if completeness.incomplete(tables):
-        absent = gone.where(below).count()
-        if absent:
-            says = f"{absent} inputs without output, but a partition is incomplete: not asserted"
-            reasons.append(Reason(kind="indeterminate", says=says))
-    else:
-        findings += _absence(tables, "lost", "inputs have no output", gone.where(below & ~_within(skipped)))
-        says = "inputs were skipped because the log start passed the committed position"
-        findings += _absence(tables, "reset-skip", says, gone.where(below & _within(skipped)))
-    again = _within(reprocessed, "input.partition", "input.offset")
-    says = "outputs of inputs that have more outputs than they should"
-    findings += _presence(tables, "duplicate", says, extra.where(~again))
-    says = "outputs of inputs that were processed again after the log start moved"
-    findings += _presence(tables, "reset-reprocess", says, extra.where(again))
-    findings += _presence(tables, "phantom", "outputs have no input", phantoms)
-    says = "outputs differ from what their input gives, or their headers from their payload"
-    findings += _presence(tables, "corrupted", says, corrupted)
+    for cls, says in _SAYS.items():
+        sample = partial(_input if cls in _BY_ABSENCE else _output, tables)
+        findings += finding(
+            tables, cls, says, found.where(F.col("cls") == cls), sample,
+            order=("input.partition", "input.offset", "topic", "partition", "offset"), count=counts.get(cls, 0),
+        )  # fmt: skip
     return CheckResult(name="exactly-once", claim=CLAIM, findings=findings, reasons=reasons)
 
 
-def _spans(tables: Tables) -> tuple[list[Span], list[Span]]:
-    """What the deletes may explain: inputs skipped (past the position), inputs processed again (behind it)."""
-    skipped = [
-        Span(partition=mark["partition"], first=mark["position"], after=mark["low_watermark"])
+def _due(tables: Tables, suspects: DataFrame) -> DataFrame:
+    """The suspects' expected outputs, one row for each topic and number."""
+    return accounts.expected(tables).join(suspects.select(*KEY), KEY, "left_semi").groupBy(*KEY).agg(
+        F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("digest").alias("due_digest"),
+        F.max("partition").alias("due_partition"), F.max("input").alias("input"),
+    )  # fmt: skip
+
+
+def _there(tables: Tables, suspects: DataFrame) -> DataFrame:
+    """The suspects' actual outputs, each with what is due for its number and whether its payload is that."""
+    same = F.expr("o.topic = s.topic AND o.number <=> s.number")
+    there = causes.standing(tables).alias("o").join(suspects.alias("s"), same, "left_semi")
+    return there.join(_due(tables, suspects), KEY, "left").withColumn(
+        "intact", F.expr("coalesce(digest = due_digest, false)")
+    )
+
+
+def _missing(tables: Tables, suspects: DataFrame) -> DataFrame:
+    """Expected outputs with fewer intact ones than the least, each with its input."""
+    there = _there(tables, suspects).where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
+    return _due(tables, suspects).join(there, KEY, "left").where("coalesce(intact_count, 0) < least")
+
+
+def _absent(tables: Tables, suspects: DataFrame) -> DataFrame:
+    """Findings by absence: cls, topic, number, input."""
+    missing = causes.without_excused(tables, _missing(tables, suspects))
+    broken = _there(tables, suspects).where("NOT intact")
+    claimed = broken.select("topic", F.col("source_partition").alias("p"), F.col("source_offset").alias("o")).distinct()
+    of_missing = F.expr("m.topic = c.topic AND m.input.partition = c.p AND m.input.offset = c.o")
+    missing = missing.alias("m").join(claimed.alias("c"), of_missing, "left_anti")
+    holes = completeness.frame(tables).withColumn("hole", F.lit(True))
+    to, source = (holes.select(F.col("topic").alias(f"{x}_topic"), F.col("partition").alias(f"{x}_partition"),
+                               F.col("hole").alias(f"{x}_hole")) for x in ("to", "from"))  # fmt: skip
+    placed = (
+        missing.join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "p")),
+                     F.col("input.partition") == F.col("p"), "left")
+        .join(F.broadcast(to), F.expr("topic = to_topic AND due_partition = to_partition"), "left")
+        .join(F.broadcast(source), F.expr("from_topic = 'input' AND input.partition = from_partition"), "left")
+    )  # fmt: skip
+    cls = (
+        F.when(F.expr("NOT coalesce(input.offset < position, false)"), "waiting")
+        .when(F.expr("to_hole OR from_hole"), "unsure")
+        .when(_within(_skipped(tables)), "reset-skip")
+        .otherwise("lost")
+    )
+    return placed.select(cls.alias("cls"), *KEY, "input")
+
+
+def _present(tables: Tables, suspects: DataFrame) -> DataFrame:
+    """Findings by presence: cls, the output's row, and the input that it belongs to."""
+    there = _there(tables, suspects)
+    intact = there.where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
+    missing = _missing(tables, suspects).select(
+        "topic", F.col("input.partition").alias("source_partition"), F.col("input.offset").alias("source_offset"),
+        F.lit(True).alias("of_missing"),
+    ).distinct()  # fmt: skip
+    looked = there.join(intact, KEY, "left").join(missing, ["topic", "source_partition", "source_offset"], "left")
+    header = "source_partition <=> input.partition AND (input.offset IS NULL OR source_offset <=> input.offset)"
+    cls = (
+        F.when(F.expr("NOT intact AND due_digest IS NULL AND of_missing IS NULL"), "phantom")
+        .when(F.expr("NOT intact"), "corrupted")
+        .when(F.expr("intact_count > due") & _within(_reprocessed(tables)), "reset-reprocess")
+        .when(F.expr("intact_count > due"), "duplicate")
+        .when(F.expr(f"NOT (partition <=> due_partition AND {header})"), "corrupted")
+    )
+    columns = [*KEY, "partition", "offset", "source_partition", "source_offset", "worker", "incarnation", "transaction"]
+    return looked.select(cls.alias("cls"), *columns, "input").where("cls IS NOT NULL")
+
+
+def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
+    """What deletes past the position may explain: input partition, first offset, the offset after the last."""
+    return [
+        (mark["partition"], mark["position"], mark["low_watermark"])
         for mark in tables.deletes if mark["low_watermark"] > mark["position"]
     ]  # fmt: skip
+
+
+def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
+    """What deletes behind the position may explain, where a worker was seen to go back."""
     moved = {e["partition"] for e in tables.events if e["event"] == "position-reset" and e["found"] < e["expected"]}
-    again = [
-        Span(partition=mark["partition"], first=mark["low_watermark"], after=mark["position"])
+    return [
+        (mark["partition"], mark["low_watermark"], mark["position"])
         for mark in tables.deletes if mark["low_watermark"] < mark["position"] and mark["partition"] in moved
     ]  # fmt: skip
-    return skipped, again
 
 
-def _within(spans: Sequence[Span], partition: str = "partition", offset: str = "offset") -> Column:
+def _within(spans: list[tuple[int, int, int]]) -> Column:
     terms = [
-        (F.col(partition) == span.partition) & (F.col(offset) >= span.first) & (F.col(offset) < span.after)
-        for span in spans
+        F.expr(f"input.partition = {partition} AND input.offset >= {first} AND input.offset < {after}")
+        for partition, first, after in spans
     ]
     return reduce(Column.__or__, terms, F.lit(False))
 
 
-def _absence(tables: Tables, cls: str, says: str, frame: DataFrame) -> list[Finding]:
-    """A finding whose samples are inputs."""
-    count = frame.count()
-    if not count:
-        return []
-    samples = []
-    for row in rows(frame.orderBy("partition", "offset").limit(SAMPLES_MAX)):
-        place = {"topic": tables.input_topic, "partition": row["partition"], "offset": row["offset"]}
-        samples.append({**place, "number": row["number"], "missing_from": tables.topic(row["topic"]),
-                        "transactions": tables.around(row["partition"], row["offset"])})  # fmt: skip
-    return [Finding(cls=cls, count=count, says=says, samples=batches_around(tables, samples))]
+def _input(tables: Tables, row: Any) -> Sample:
+    """A sample that is an input."""
+    return {"topic": tables.input_topic, "partition": row["input"]["partition"], "offset": row["input"]["offset"],
+            "number": row["number"], "missing_from": tables.topic(row["topic"])}  # fmt: skip
 
 
-def _presence(tables: Tables, cls: str, says: str, frame: DataFrame) -> list[Finding]:
-    """A finding whose samples are outputs."""
-    count = frame.count()
-    if not count:
-        return []
-    samples: list[dict[str, Any]] = []
-    for row in rows(frame.orderBy("number", "topic", "partition", "offset").limit(SAMPLES_MAX)):
-        source = row["input"]
-        told = {name: row[name] for name in ("source_partition", "source_offset", "worker", "incarnation",
-                                             "transaction")}  # fmt: skip
-        samples.append({
-            "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
-            "number": row["number"], "header": told,
-            "input": None if source is None else {"partition": source["partition"], "offset": source["offset"]},
-            "transactions": [] if source is None or source["offset"] is None
-            else tables.around(source["partition"], source["offset"]),
-        })  # fmt: skip
-    return [Finding(cls=cls, count=count, says=says, samples=batches_around(tables, samples))]
+def _output(tables: Tables, row: Any) -> Sample:
+    """A sample that is an output."""
+    source = row["input"]
+    return {
+        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        "number": row["number"], "header": told(row),
+        "input": None if source is None else {"partition": source["partition"], "offset": source["offset"]},
+    }  # fmt: skip
 
 
 CHECKS = (check,)

@@ -3,53 +3,72 @@
     input-lost    an acknowledged input, not deleted, is absent or different at its offset
 
     ledger: number 17 acknowledged at input/2 offset 9      log: input/2 offset 9 holds number 18, or nothing
+
+What the log holds instead is an input too, and nobody's in the ledger: the run is `unknown` at best, since somebody
+else wrote there. In ledger mode nobody read the input, and this question is not asked.
 """
 
+from functools import lru_cache
+
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
-from verifiers import accounts, completeness, summary
-from verifiers.samples import batches_around
+from harness.verdict import CheckResult, Reason
+from verifiers import completeness, summary
+from verifiers.findings import finding
 from verifiers.spark import rows
 from verifiers.tables import Tables
 
 CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
 
 
-def check(tables: Tables) -> CheckResult:
-    if summary.log_holds_the_ledger(tables):
-        return CheckResult(name="inputs", claim=CLAIM)
-    return _compare(tables)
-
-
-def _compare(tables: Tables) -> CheckResult:
-    """Row by row, where the fingerprints differ."""
+@lru_cache(maxsize=2)
+def lost(tables: Tables) -> DataFrame | None:
+    """Acknowledged inputs that are not at their offset: number, partition, offset, found (the number there, if any)."""
+    if not tables.full or summary.log_holds_the_ledger(tables):
+        return None
     log = tables.inputs.select("partition", "offset", F.col("number").alias("found"), F.col("digest").alias("there"))
-    both = summary.held(tables).join(log, ["partition", "offset"], "left")
-    wrong = both.where("there IS NULL OR there != digest")
-    if completeness.incomplete(tables):
-        wrong = wrong.where("there IS NOT NULL")
-    reasons = _strangers(tables)
-    count = wrong.count()
-    if not count:
-        return CheckResult(name="inputs", claim=CLAIM, reasons=reasons)
-    samples = [
-        {"topic": tables.input_topic, "partition": row["partition"], "offset": row["offset"], "number": row["number"],
-         "found": row["found"]}
-        for row in rows(wrong.orderBy("partition", "offset").limit(SAMPLES_MAX))
-    ]  # fmt: skip
-    says = "acknowledged inputs are absent from the log, or different"
-    found = Finding(cls="input-lost", count=count, says=says, samples=batches_around(tables, samples))
-    return CheckResult(name="inputs", claim=CLAIM, findings=[found], reasons=reasons)
+    holes = F.broadcast(completeness.frame(tables).where("topic = 'input'").select("partition").withColumn(
+        "hole", F.lit(True)))  # fmt: skip
+    both = summary.held(tables).join(log, ["partition", "offset"], "left").join(holes, "partition", "left")
+    found = both.where("there != digest OR there IS NULL AND hole IS NULL").persist()
+    return None if found.isEmpty() else found
 
 
-def _strangers(tables: Tables) -> list[Reason]:
-    strange = accounts.strangers(tables)
-    count = strange.count()
-    if not count:
+@lru_cache(maxsize=2)
+def strangers(tables: Tables) -> DataFrame | None:
+    """Inputs in the log that the ledger does not have, not even as `info`: somebody else wrote to the input.
+
+    They are inputs all the same, so what the pipeline makes of them is no phantom.
+    """
+    if not tables.full or summary.log_holds_the_ledger(tables):
+        return None
+    known = tables.ledger.where("offset IS NOT NULL").select("partition", "offset", "digest")
+    info = tables.ledger.where("offset IS NULL").select("number", "digest")
+    unknown = tables.inputs.join(known, ["partition", "offset", "digest"], "left_anti")
+    found = unknown.join(info, ["number", "digest"], "left_anti").persist()
+    return None if found.isEmpty() else found
+
+
+def check(tables: Tables) -> CheckResult:
+    findings = []
+    wrong = lost(tables)
+    if wrong is not None:
+        findings = finding(
+            tables, "input-lost", "acknowledged inputs are absent from the log, or different", wrong,
+            lambda row: {"topic": tables.input_topic, "partition": row["partition"], "offset": row["offset"],
+                         "number": row["number"], "found": row["found"]},
+            order=("partition", "offset"),
+        )  # fmt: skip
+    return CheckResult(name="inputs", claim=CLAIM, findings=findings, reasons=_strange(tables))
+
+
+def _strange(tables: Tables) -> list[Reason]:
+    strange = strangers(tables)
+    if strange is None:
         return []
     [row] = rows(strange.orderBy("partition", "offset").limit(1))
-    says = (f"{count} records of {tables.input_topic} are not in the ledger, the first at partition "
+    says = (f"{strange.count()} records of {tables.input_topic} are not in the ledger, the first at partition "
             f"{row['partition']} offset {row['offset']}")  # fmt: skip
     return [Reason(kind="indeterminate", says=says)]
 

@@ -8,15 +8,11 @@
 Compared are first and last offset, producer id and epoch, sequence and CRC of each batch from the log start on.
 """
 
-from functools import reduce
-
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from harness.verdict import SAMPLES_MAX, CheckResult, Finding
+from harness.verdict import CheckResult
 from verifiers import summary
-from verifiers.samples import batches_around
-from verifiers.spark import rows
+from verifiers.findings import finding
 from verifiers.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"
@@ -33,25 +29,23 @@ def check(tables: Tables) -> CheckResult:
     ]
     if not differ:
         return CheckResult(name="replicas", claim=CLAIM)
-    where = [
-        (F.col("topic") == each["topic"]) & (F.col("partition") == each["partition"])
-        & (F.col("last") >= each["start"]) & (F.col("first") < each["high_watermark"])
-        for each in differ
-    ]  # fmt: skip
+    judged = tables.spark.createDataFrame(
+        [(each["topic"], each["partition"], each["start"], each["high_watermark"]) for each in differ],
+        "topic string, partition int, start bigint, high bigint",
+    )
     same = ["topic", "partition", "first", "last", "producer_id", "producer_epoch", "sequence", "crc"]
     wrong = (
-        tables.batches.where(reduce(Column.__or__, where))
+        tables.batches.join(F.broadcast(judged), ["topic", "partition"]).where("last >= start AND first < high")
         .groupBy(*same).agg(F.sort_array(F.collect_set("broker")).alias("held_by"))
         .where(F.size("held_by") != len(_BROKERS))
     )  # fmt: skip
-    samples = [
-        {"topic": row["topic"], "partition": row["partition"], "offset": row["first"], "crc": row["crc"],
-         "held_by": list(row["held_by"])}
-        for row in rows(wrong.orderBy("topic", "partition", "first").limit(SAMPLES_MAX))
-    ]  # fmt: skip
-    says = "batches are not the same on all replicas"
-    found = Finding(cls="replica-divergence", count=wrong.count(), says=says, samples=batches_around(tables, samples))
-    return CheckResult(name="replicas", claim=CLAIM, findings=[found])
+    findings = finding(
+        tables, "replica-divergence", "batches are not the same on all replicas", wrong,
+        lambda row: {"topic": row["topic"], "partition": row["partition"], "offset": row["first"], "crc": row["crc"],
+                     "held_by": list(row["held_by"])},
+        order=("topic", "partition", "first"),
+    )  # fmt: skip
+    return CheckResult(name="replicas", claim=CLAIM, findings=findings)
 
 
 CHECKS = (check,)

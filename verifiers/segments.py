@@ -31,9 +31,10 @@ SCHEMA = pa.schema(
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _PREFIX_BYTES = 12
 _MAGIC = 2
-_TRANSACTIONAL, _CONTROL = 0x10, 0x20
+_COMPRESSION, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
 _CHUNK_ROWS = 100_000
 Row = tuple[Any, ...]
+Buffer = bytes | mmap.mmap
 
 
 def write_batches(
@@ -103,21 +104,60 @@ def batches(segment: Path) -> Iterator[Row]:
             place += _PREFIX_BYTES + length
 
 
-def _marker(data: mmap.mmap, place: int) -> tuple[str, int | None]:
+def records(segment: Path) -> Iterator[tuple[int, bytes, bytes | None]]:
+    """Offset, key and value of each data record of an uncompressed segment, in order.
+
+    Raises ValueError at a compressed batch: Kafka's internal topics, for which this is, are not compressed.
+    """
+    with segment.open("rb") as file:
+        data = file.read()
+    place = 0
+    while place + _HEADER.size <= len(data):
+        header = _HEADER.unpack_from(data, place)
+        base, length, attributes, count = header[0], header[1], header[5], header[12]
+        if length <= 0 or place + _PREFIX_BYTES + length > len(data):
+            return
+        if attributes & _COMPRESSION:
+            raise ValueError(f"{segment}: the batch at offset {base} is compressed")
+        at = place + _HEADER.size
+        for _ in range(0 if attributes & _CONTROL else count):
+            delta, key, value, at = _record(data, at)
+            yield base + delta, key or b"", value
+        place += _PREFIX_BYTES + length
+
+
+def _record(data: Buffer, place: int) -> tuple[int, bytes | None, bytes | None, int]:
+    """Offset delta, key and value of the record at this place, and the place after it."""
+    length, place = _varint(data, place)
+    end = place + length
+    _, place = _varint(data, place + 1)  # attributes, timestamp delta
+    delta, place = _varint(data, place)
+    key, place = _bytes(data, place)
+    value, _ = _bytes(data, place)
+    return delta, key, value, end
+
+
+def _bytes(data: Buffer, place: int) -> tuple[bytes | None, int]:
+    length, place = _varint(data, place)
+    return (None, place) if length < 0 else (bytes(data[place : place + length]), place + length)
+
+
+def _marker(data: Buffer, place: int) -> tuple[str, int | None]:
     """The control record: what it says, and the coordinator's epoch."""
-    _, place = _varint(data, place)  # length
-    place += 1  # attributes
-    _, place = _varint(data, place)  # timestamp delta
-    _, place = _varint(data, place)  # offset delta
-    key_bytes, place = _varint(data, place)
-    _, kind = struct.unpack_from(">hh", data, place)
-    value_bytes, place = _varint(data, place + key_bytes)
-    epoch = struct.unpack_from(">hi", data, place)[1] if value_bytes >= 6 else None
+    _, key, value, _ = _record(data, place)
+    _, kind = struct.unpack_from(">hh", key or b"")
+    epoch = struct.unpack_from(">hi", value)[1] if value is not None and len(value) >= 6 else None
     return {0: "abort", 1: "commit"}.get(kind, f"control-{kind}"), epoch
 
 
-def _varint(data: mmap.mmap, place: int) -> tuple[int, int]:
+def _varint(data: Buffer, place: int) -> tuple[int, int]:
     """A zig-zag variable-length integer, and the place after it."""
+    raw, place = unsigned_varint(data, place)
+    return (raw >> 1) ^ -(raw & 1), place
+
+
+def unsigned_varint(data: Buffer, place: int) -> tuple[int, int]:
+    """An unsigned variable-length integer, and the place after it."""
     raw = shift = 0
     for _ in range(10):
         byte = data[place]
@@ -126,4 +166,4 @@ def _varint(data: mmap.mmap, place: int) -> tuple[int, int]:
         if not byte & 0x80:
             break
         shift += 7
-    return (raw >> 1) ^ -(raw & 1), place
+    return raw, place

@@ -1,18 +1,19 @@
-"""Two passes over the tables that several checks share: what each partition's log holds, and what the readers saw.
+"""Passes over the tables that several checks share, each with a small result: what each partition's log holds, what the
+readers saw, and the outputs in stretches.
 
-`logs` is from the batches: offsets by fate for each replica. `contents` is from the records: how many, and a
-fingerprint of all of them. Equal fingerprints (count, and both sum and xor of a 64-bit hash of each row) mean equal
-sets of rows; where they differ, a check looks at the rows themselves.
+A fingerprint is the number of rows and the sum of a 64-bit hash of each, kept exactly (its two halves apart). Equal
+fingerprints mean equal bags of rows, up to one chance in 2^64; where they differ, a check looks at the rows themselves.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from verifiers.spark import rows
-from verifiers.tables import Tables
+from verifiers.tables import TRANSACTION, Tables
 
 FATES = ("visible", "aborted", "control", "open")
 
@@ -20,8 +21,14 @@ FATES = ("visible", "aborted", "control", "open")
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
     rows: int
-    xor: int
-    sum: int
+    low: int
+    high: int
+
+    def __add__(self, other: "Fingerprint") -> "Fingerprint":
+        return Fingerprint(rows=self.rows + other.rows, low=self.low + other.low, high=self.high + other.high)
+
+
+NOTHING = Fingerprint(rows=0, low=0, high=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +37,6 @@ class Log:
 
     offsets: dict[str, int]
     batches: Fingerprint
-
-
-NOTHING = Fingerprint(rows=0, xor=0, sum=0)
 
 
 @lru_cache(maxsize=2)
@@ -48,37 +52,39 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
         tables.batches.join(F.broadcast(pinned), ["topic", "partition"])
         .where("last >= start AND first < high")
         .groupBy("topic", "partition", "broker")
-        .agg(*(F.sum(F.when(F.col("fate") == fate, length).otherwise(0)).alias(fate) for fate in FATES), *_print(row))
-    )
+        .agg(*(F.sum(F.when(F.col("fate") == fate, length).otherwise(0)).alias(fate) for fate in FATES),
+             *fingerprint(row))
+    )  # fmt: skip
     return {
-        (r["topic"], r["partition"], r["broker"]): Log(
-            offsets={fate: r[fate] for fate in FATES},
-            batches=Fingerprint(rows=r["rows"], xor=r["xor"], sum=int(r["sum"])),
-        )
+        (r["topic"], r["partition"], r["broker"]): Log(offsets={fate: r[fate] for fate in FATES}, batches=read(r))
         for r in found
     }
 
 
 @lru_cache(maxsize=2)
 def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
-    """(`inputs`, `ledger` or `outputs`; topic; partition) → fingerprint. Of the ledger: acknowledged inputs that are
-    not below their partition's log start, since those are what the log must hold."""
-    row = F.xxhash64("partition", "offset", "number", "digest")
+    """(`inputs`, `ledger` or `outputs`; the workload's own name of the topic; partition) → fingerprint.
 
-    def kind(frame: DataFrame, name: str, topic: Column) -> DataFrame:
-        return frame.select(F.lit(name).alias("kind"), topic.alias("topic"), "partition", row.alias("row"))
+    Of the ledger: acknowledged inputs that are not below their partition's log start, since those are what the log must
+    hold. An output's hash takes in what its header says of its source.
+    """
+    inputs = F.xxhash64("partition", "offset", "number", "digest")
+    kinds = [
+        tables.outputs.select(F.lit("outputs").alias("kind"), "topic", "partition", output_row().alias("row")),
+    ]
+    if tables.full:
+        kinds += [
+            frame.select(F.lit(name).alias("kind"), F.lit("input").alias("topic"), "partition", inputs.alias("row"))
+            for name, frame in (("ledger", held(tables)), ("inputs", tables.inputs))
+        ]
+    by = ("kind", "topic", "partition")
+    found = [row for kind in kinds for row in rows(kind.groupBy(*by).agg(*fingerprint(F.col("row"))))]
+    return {(r["kind"], r["topic"], r["partition"]): read(r) for r in found}
 
-    found = rows(
-        kind(held(tables), "ledger", F.lit(tables.input_topic))
-        .unionAll(kind(tables.inputs, "inputs", F.lit(tables.input_topic)))
-        .unionAll(kind(tables.outputs, "outputs", F.concat(F.lit(tables.topic("")), "topic")))
-        .groupBy("kind", "topic", "partition")
-        .agg(*_print(F.col("row")))
-    )
-    return {
-        (r["kind"], r["topic"], r["partition"]): Fingerprint(rows=r["rows"], xor=r["xor"], sum=int(r["sum"]))
-        for r in found
-    }
+
+def output_row() -> Column:
+    """What of an output must be as expected: everything but its offset and who wrote it."""
+    return F.xxhash64("topic", "partition", "number", "digest", "source_partition", "source_offset")
 
 
 def held(tables: Tables) -> DataFrame:
@@ -90,19 +96,44 @@ def held(tables: Tables) -> DataFrame:
     return tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
 
 
+@lru_cache(maxsize=2)
 def log_holds_the_ledger(tables: Tables) -> bool:
     """Whether the input log holds just what was acknowledged, by fingerprint, in every partition."""
     found = contents(tables)
     return all(
-        found.get(("ledger", tables.input_topic, each["partition"]))
-        == found.get(("inputs", tables.input_topic, each["partition"]))
+        found.get(("ledger", "input", each["partition"])) == found.get(("inputs", "input", each["partition"]))
         for each in tables.pinned if each["topic"] == tables.input_topic
     )  # fmt: skip
 
 
-def _print(row: Column) -> list[Column]:
+def stretches(outputs: DataFrame) -> DataFrame:
+    """Outputs in stretches: of one transaction and source partition, in one partition, at a constant distance between
+    source offset and own offset. So a stretch is in order in itself, and there are few of them: a pipeline that copies
+    has one for each transaction and partition.
+
+        output/3 offsets 10 11 12, from input/3 offsets 7 8 9        one stretch: 10..12 from 7..9
+    """
+    shift = (F.col("offset") - F.col("source_offset")).alias("shift")
+    return outputs.groupBy("topic", "partition", "source_partition", *TRANSACTION, shift).agg(
+        F.count("*").alias("records"), F.min("offset").alias("first"), F.max("offset").alias("last"),
+        F.min("source_offset").alias("source_first"), F.max("source_offset").alias("source_last"),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def output_stretches(tables: Tables) -> DataFrame:
+    """The stretches of all outputs, kept, since several checks use them."""
+    return stretches(tables.outputs).persist()
+
+
+def fingerprint(row: Column) -> list[Column]:
+    """The aggregates that make a fingerprint of a column of 64-bit hashes; no sum can overflow below 2^31 rows."""
     return [
         F.count("*").alias("rows"),
-        F.bit_xor(row).alias("xor"),
-        F.sum(row.cast("decimal(38,0)")).alias("sum"),
+        F.sum(row.bitwiseAND(0xFFFFFFFF)).alias("low"),
+        F.sum(F.shiftright(row, 32)).alias("high"),
     ]
+
+
+def read(row: Any) -> Fingerprint:
+    return Fingerprint(rows=row["rows"], low=row["low"] or 0, high=row["high"] or 0)

@@ -1,49 +1,53 @@
 """A run's tables, as every check gets them: plan, history, pinned facts, and Spark frames. No cluster is needed.
 
-    tables = Tables.read(folder, spark)
+    tables = Tables(folder, spark)
     tables.truth      one row an input: number, partition, offset, digest, least (0 or 1 outputs that it must have)
-    tables.outputs    one row an output that a read_committed reader sees
+    tables.outputs    one row an output that a read_committed reader saw when the run was at rest
+    tables.observed   one row an output that the live observer saw while the run went on
     tables.batches    batch headers of every replica
+
+Two modes. The full proof reads the input topic; the ledger mode does not, and trusts what the brokers acknowledged: it
+cannot see an input that was lost, changed or written by somebody else, and an input that the ledger calls `info`
+explains at most one output.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from harness import documents, history, plan, registry
 from harness.history import Event
 from harness.plan import Plan
 from harness.protocols import Workload
+from harness.verdict import SAMPLES_MAX
 
-SCHEMA_VERSION = 1
-_AROUND_MAX = 12
+SCHEMA_VERSION = 2
 # Given, not inferred: inferring costs a Spark job a table, and would let a wrong table pass.
 LEDGER = "number bigint, partition int, offset bigint, digest bigint"
 INPUTS = "partition int, offset bigint, number bigint, digest bigint"
 OUTPUTS = ("topic string, partition int, offset bigint, number bigint, digest bigint, source_partition int, "
            "source_offset bigint, worker int, incarnation int, transaction bigint")  # fmt: skip
+OBSERVED = "topic string, partition int, offset bigint, number bigint, digest bigint"
 BATCHES = ("topic string, partition int, broker string, first bigint, last bigint, records int, producer_id bigint, "
            "producer_epoch smallint, sequence int, transactional boolean, control string, crc bigint, "
            "coordinator_epoch int, fate string")  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """Offsets [first, after) of one input partition."""
-
-    partition: int
-    first: int
-    after: int
+COMMITS = ("offset bigint, partition int, position bigint, worker int, incarnation int, transaction bigint, "
+           "producer_id bigint, producer_epoch smallint, fate string")  # fmt: skip
+_EVENTS = ("event string, source string, incarnation int, transaction bigint, type string, "
+           "sources map<string, array<bigint>>, outputs map<string, array<bigint>>")  # fmt: skip
+TRANSACTION = ["worker", "incarnation", "transaction"]
+PLACE = ["topic", "partition", "offset"]
 
 
 class Tables:
-    def __init__(self, folder: Path, spark: SparkSession) -> None:
-        self.folder, self.spark = folder.resolve(), spark
+    """`samples_max`: how many samples a finding keeps; the tests that compare every coordinate ask for more."""
+
+    def __init__(self, folder: Path, spark: SparkSession, *, samples_max: int = SAMPLES_MAX) -> None:
+        self.folder, self.spark, self.samples_max = folder.resolve(), spark, samples_max
         self.plan: Plan = plan.read(folder / "plan.json")
         self.events: list[Event] = history.read(folder / "history.jsonl")
         self.facts: dict[str, Any] = documents.read(
@@ -52,8 +56,11 @@ class Tables:
         )  # fmt: skip
         self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
 
+    # Frames
+
     @cached_property
     def inputs(self) -> DataFrame:
+        """Of the full proof only."""
         return self._parquet("tables/inputs.parquet", INPUTS)
 
     @cached_property
@@ -65,8 +72,30 @@ class Tables:
         return self._parquet("ledger/sent-*.parquet", LEDGER)
 
     @cached_property
+    def observed(self) -> DataFrame | None:
+        """None when nobody watched."""
+        if not any(self.folder.glob("ledger/*/observed-*.parquet")):
+            return None
+        return self._parquet("ledger/*/observed-*.parquet", OBSERVED).withColumn("topic", self.role_of(F.col("topic")))
+
+    @cached_property
     def batches(self) -> DataFrame:
         return self._parquet("tables/batches.parquet", BATCHES)
+
+    @cached_property
+    def commits(self) -> DataFrame:
+        """Positions that the group committed, in the order of the log; `offset` is their place in it."""
+        return self._parquet("tables/commits.parquet", COMMITS)
+
+    @cached_property
+    def log(self) -> DataFrame:
+        """The batches of each judged partition's leader, from the log start on; `topic` is the workload's own name."""
+        leaders = self.spark.createDataFrame(
+            [(each["topic"], each["partition"], each["leader"], each["start"]) for each in self.pinned],
+            "topic string, partition int, broker string, start bigint",
+        )
+        mine = self.batches.join(F.broadcast(leaders), ["topic", "partition", "broker"]).where("last >= start")
+        return mine.withColumn("topic", self.role_of(F.col("topic"))).drop("broker", "crc")
 
     @cached_property
     def truth(self) -> DataFrame:
@@ -76,6 +105,11 @@ class Tables:
         if not self.unacknowledged:
             return acknowledged
         unknown = self.ledger.where("offset IS NULL").select("number", "digest", F.col("partition").alias("sent_to"))
+        if not self.full:
+            return acknowledged.unionByName(unknown.select(
+                "number", F.col("sent_to").alias("partition"), F.lit(None).cast("bigint").alias("offset"), "digest",
+                F.lit(0).alias("least"),
+            ))  # fmt: skip
         found = unknown.join(self.inputs.select("number", "partition", "offset"), "number", "left").select(
             "number",
             F.coalesce("partition", "sent_to").alias("partition"),
@@ -86,9 +120,29 @@ class Tables:
         return acknowledged.unionByName(found)
 
     @cached_property
+    def transactions(self) -> DataFrame:
+        """The history's transactions: worker, incarnation, transaction, event (begin, invoke, outcome), type, sources,
+        outputs. Read by Spark, since there is a line for each."""
+        told = self.spark.read.schema(_EVENTS).json(str(self.folder / "history.jsonl"))
+        mine = told.where("event IN ('begin', 'invoke', 'outcome') AND startswith(source, 'worker-')")
+        return mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source")
+
+    @cached_property
     def unacknowledged(self) -> int:
         """How many inputs the ledger calls `info`."""
         return self.ledger.where("offset IS NULL").count()
+
+    @cached_property
+    def positions_frame(self) -> DataFrame:
+        """`positions` as a small frame: partition, position."""
+        return self.spark.createDataFrame(list(self.positions.items()), "partition int, position bigint")
+
+    # Facts
+
+    @property
+    def full(self) -> bool:
+        """Whether the input topic was read."""
+        return bool(self.facts["mode"] == "full")
 
     @property
     def pinned(self) -> Sequence[dict[str, Any]]:
@@ -105,6 +159,14 @@ class Tables:
     def topic(self, role: str) -> str:
         return self.input_topic.removesuffix("input") + role
 
+    def role(self, topic: str) -> str:
+        """The workload's own name of a topic."""
+        return topic.removeprefix(self.topic(""))
+
+    def role_of(self, topic: Column) -> Column:
+        """`role` as a column."""
+        return F.substring(topic, len(self.topic("")) + 1, 1_000)
+
     @property
     def positions(self) -> dict[int, int]:
         """The group's committed position on each input partition."""
@@ -114,16 +176,6 @@ class Tables:
     def deletes(self) -> list[dict[str, Any]]:
         """Partitions of the input whose records a fault deleted: partition, position, low_watermark."""
         return [mark for e in self.events if e["event"] == "records-deleted" for mark in e["partitions"]]
-
-    def around(self, partition: int, offset: int) -> list[dict[str, Any]]:
-        """The transactions that had an input in their source ranges, as the history tells them."""
-        keys = ("at", "source", "incarnation", "transaction", "event", "type")
-        found: list[dict[str, Any]] = []
-        for event in self.events:
-            first, after = event.get("sources", {}).get(str(partition), (0, 0))
-            if event["event"] in ("invoke", "outcome") and first <= offset < after:
-                found.append({str(key): event[key] for key in keys if key in event})
-        return found[:_AROUND_MAX]
 
     def _parquet(self, name: str, schema: str) -> DataFrame:
         return self.spark.read.schema(schema).parquet(str(self.folder / name))

@@ -6,8 +6,8 @@
 An open transaction that its coordinator does know is no anomaly but a run that did not come to rest.
 """
 
-from harness.verdict import SAMPLES_MAX, CheckResult, Finding, Reason
-from verifiers.samples import batches_around
+from harness.verdict import CheckResult, Finding, Reason
+from verifiers.findings import explained
 from verifiers.tables import Tables
 
 CLAIM = "no partition has an open transaction that its coordinator does not know"
@@ -23,10 +23,10 @@ def check(tables: Tables) -> CheckResult:
     ]  # fmt: skip
     findings = []
     if hung:
-        samples = [{**each, "offset": each["start_offset"]} for each in hung[:SAMPLES_MAX]]
+        samples = [{**each, "offset": each["start_offset"]} for each in hung[: tables.samples_max]]
         says = "partitions have an open transaction that its coordinator does not know"
         findings = [
-            Finding(cls="hung-transaction", count=len(hung), says=says, samples=batches_around(tables, samples))
+            Finding(cls="hung-transaction", count=len(hung), says=says, samples=explained(tables, samples))
         ]
     return CheckResult(name="transactions", claim=CLAIM, findings=findings, reasons=reasons)
 

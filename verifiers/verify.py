@@ -15,6 +15,7 @@ from harness import registry, vacuity, verdict
 from harness.errors import BadInput
 from harness.protocols import Event
 from harness.verdict import CheckResult, Reason, ReasonKind, Results
+from verifiers import manifest
 from verifiers.spark import session
 from verifiers.tables import Tables
 
@@ -23,9 +24,12 @@ def verify(folder: Path, *, master: str = "local[2]") -> Results:
     """Judge a run's folder and write its results.json. Raises BadInput when it is no run's folder, or has no tables."""
     if not (folder / "tables").is_dir():
         raise BadInput(f"{folder}: no tables/; the run ended before they were collected, or this is no run's folder")
+    damage = manifest.damage(folder)
     tables = Tables(folder, session(master))
     checks = [_guarded(check, tables) for check in registry.checks()]
-    reasons = [reason for check in checks for reason in check.reasons]
+    tables.spark.catalog.clearCache()  # what checks kept for each other
+    reasons = [Reason(kind="harness-error", says=f"damaged: {each}") for each in damage]
+    reasons += [reason for check in checks for reason in check.reasons]
     reasons += vacuity.vacuous(tables.plan, tables.events)
     reasons += _troubles(tables.events)
     findings = [finding for check in checks for finding in check.findings]

@@ -1,7 +1,6 @@
 """One Spark session for all unit tests that need it, and a good run's folder to break."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,5 +16,5 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def good_run(tmp_path: Path) -> GoodRun:
-    return GoodRun(tmp_path / "run")
+def good_run() -> GoodRun:
+    return GoodRun()

@@ -41,18 +41,18 @@ def test_a_run_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_history_cut_in_the_middle_of_a_line(
-    spark: SparkSession, good_run: GoodRun, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, good_run: GoodRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = good_run.write()
+    folder = good_run.write(tmp_path / "run")
     history = folder / "history.jsonl"
     history.write_text(history.read_text()[:-20])
     assert "cut off in the middle of a line" in refused(capsys, "verify", str(folder))
 
 
 def test_verify_judges_a_folder_again_and_writes_the_report(
-    spark: SparkSession, good_run: GoodRun, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, good_run: GoodRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = good_run.write()
+    folder = good_run.write(tmp_path / "run")
     assert cli.main(["verify", str(folder)]) == cli.AS_EXPECTED
     assert "valid" in capsys.readouterr().out
     page = (folder / "report.html").read_text()
@@ -63,10 +63,10 @@ def test_verify_judges_a_folder_again_and_writes_the_report(
 
 
 def test_verify_says_invalid_with_status_1(
-    spark: SparkSession, good_run: GoodRun, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, good_run: GoodRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good_run.output(7)["digest"] ^= 1
-    folder = good_run.write()
+    folder = good_run.write(tmp_path / "run")
     assert cli.main(["verify", str(folder)]) == cli.NOT_AS_EXPECTED
     assert "op-test-1-output/1 offset 3" in capsys.readouterr().out
     assert "op-test-1-output/1 offset 3" in (folder / "report.html").read_text()

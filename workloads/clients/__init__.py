@@ -29,11 +29,15 @@ class ClientError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Records of one poll, and for each partition the range [first, next) that they are."""
+    """Records of one poll, and for each partition the range [first, next) that they are.
+
+    `resets`: positions that moved by themselves. `assigned`: partitions that the group gave to us inside this poll.
+    """
 
     records: list[Source]
     ranges: Mapping[int, tuple[int, int]]
     resets: list[dict[str, int]] = field(default_factory=list)
+    assigned: list[int] = field(default_factory=list)
 
 
 class Client(Protocol):

@@ -35,6 +35,7 @@ class Librdkafka:
         self._consumer = Consumer(_consumer_config(config))
         self._producer = Producer(_producer_config(config))
         self._rebalanced = False
+        self._assigned: list[int] = []
         self._next: dict[int, int] = {}
         self._metadata: Any = None
         self._positions: list[TopicPartition] = []
@@ -45,7 +46,7 @@ class Librdkafka:
         if self._transactional:
             self._retrying("init-transactions", lambda: self._producer.init_transactions(_CALL_TIMEOUT_S))
         self._consumer.subscribe(
-            [self._input], on_assign=self._on_rebalance, on_revoke=self._on_rebalance, on_lost=self._on_rebalance
+            [self._input], on_assign=self._on_assign, on_revoke=self._on_rebalance, on_lost=self._on_rebalance
         )
 
     def poll(self) -> Batch:
@@ -54,7 +55,8 @@ class Librdkafka:
         if self._rebalanced:
             self._next.clear()
             self.rewind()
-            return Batch(records=[], ranges={})
+            assigned, self._assigned = self._assigned, []
+            return Batch(records=[], ranges={}, assigned=assigned)
         self._metadata = self._consumer.consumer_group_metadata()
         records: list[Source] = []
         ranges: dict[int, tuple[int, int]] = {}
@@ -148,6 +150,10 @@ class Librdkafka:
 
     def close(self) -> None:
         self._call("close", self._consumer.close)
+
+    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._rebalanced = True
+        self._assigned = [each.partition for each in partitions]
 
     def _on_rebalance(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
         self._rebalanced = True

@@ -3,7 +3,8 @@
 The workers use librdkafka, so it is Apache's own Java consumer that watches (the console consumer, as a process of
 its own; its lines are split here). What it saw at which offset is the second reader of `inconsistent-read`.
 
-    ledger/observed-00000.parquet    topic, partition, offset, digest, at (CLOCK_MONOTONIC, seconds)
+    ledger/<topic>/observed-00000.parquet    topic, partition, offset, number (null: not ours), digest,
+                                             at (CLOCK_MONOTONIC, seconds)
 """
 
 import subprocess
@@ -20,8 +21,8 @@ from harness.scenario import DEFAULT_KAFKA
 from workloads.processes.child import Child
 
 SCHEMA = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("digest", pa.int64()),
-     ("at", pa.float64())],
+    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("number", pa.int64()),
+     ("digest", pa.int64()), ("at", pa.float64())],
     metadata={"schema_version": "1"},
 )  # fmt: skip
 _PART_RECORDS = 100_000
@@ -33,7 +34,7 @@ class Observer:
     def __init__(self, child: Child) -> None:
         self._child, self._config = child, child.config
         self._folder = Path(child.config["ledger"])
-        self._rows: list[tuple[str, int, int, int, float]] = []
+        self._rows: list[tuple[str, int, int, int | None, int, float]] = []
         self._part = 0
         self._seen = 0
         self._strange = 0
@@ -53,7 +54,8 @@ class Observer:
         self._last_line = now = time.monotonic()
         try:
             partition, offset, key, value = line.rstrip(b"\n").split(b"\t", 3)
-            row = (topic, int(partition[10:]), int(offset[7:]), payload.digest(key, value), round(now, 3))
+            row = (topic, int(partition[10:]), int(offset[7:]), payload.number(value), payload.digest(key, value),
+                   round(now, 3))  # fmt: skip
         except ValueError:  # a record that is not ours, with a line's end in it
             self._strange += 1
             return

@@ -40,6 +40,8 @@ class Worker:
         self._child.emit("ready")
         while not self._child.stopping.is_set():
             batch = self._client.poll()
+            if batch.assigned:
+                self._child.emit("assigned", partitions=batch.assigned)
             for reset in batch.resets:
                 self._child.emit("position-reset", **reset)
             if batch.records:

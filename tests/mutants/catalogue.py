@@ -1,0 +1,150 @@
+"""The mutants: each breaks a good recorded run in one way and says what must be found, class and coordinates.
+
+A data mutant changes the tables (and whatever must agree with them) as the fault that it stands for would have; what is
+expected of it is exact: these classes at these places, nothing else. A harmless one changes what must not matter.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.packing import Place
+from tests.rundata import Row, RunData
+
+RUNS = Path(__file__).parent / "runs"
+Expected = dict[str, set[Place]]
+MUTANTS: dict[str, "Mutant"] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """`run`: the recorded run that it changes; `about`: what happened to it."""
+
+    name: str
+    run: str
+    about: str
+    change: Callable[[RunData], Expected]
+
+    def make(self) -> tuple[RunData, Expected]:
+        run = deepcopy(_recorded(self.run))
+        return run, self.change(run)
+
+
+@cache
+def _recorded(name: str) -> RunData:
+    return RunData.read(RUNS / name)
+
+
+def mutant(run: str) -> Callable[[Callable[[RunData], Expected]], Callable[[RunData], Expected]]:
+    """Put a function into the catalogue; its docstring says what happened."""
+
+    def add(change: Callable[[RunData], Expected]) -> Callable[[RunData], Expected]:
+        name = change.__name__.replace("_", "-")
+        assert name not in MUTANTS and change.__doc__
+        MUTANTS[name] = Mutant(name=name, run=run, about=" ".join(change.__doc__.split()), change=change)
+        return change
+
+    return add
+
+
+def pick(run: RunData, topic: str = "output", partition: int = 0, *, nth: int = 40) -> Row:
+    """An output in the middle of a partition, in the middle of its transaction."""
+    rows = sorted(each_of(run, topic, partition), key=lambda row: int(row["offset"]))
+    for before, row, after in zip(rows[nth:], rows[nth + 1 :], rows[nth + 2 :], strict=False):
+        if before["transaction"] == row["transaction"] == after["transaction"]:
+            return row
+    raise LookupError(f"no transaction of three outputs in {topic}/{partition}")
+
+
+def each_of(run: RunData, topic: str, partition: int) -> list[Row]:
+    return [row for row in run.outputs if (row["topic"], row["partition"]) == (topic, partition)]
+
+
+def input_of(row: Row) -> Place:
+    return "input", row["source_partition"], row["source_offset"]
+
+
+def place_of(row: Row) -> Place:
+    return row["topic"], row["partition"], row["offset"]
+
+
+def of_transaction(run: RunData, row: Row) -> list[Row]:
+    """All visible outputs of the transaction that wrote this one."""
+    return [each for each in run.outputs if _same_transaction(each, row)]
+
+
+def _same_transaction(one: Row, other: Row) -> bool:
+    return all(one[key] == other[key] for key in ("worker", "incarnation", "transaction"))
+
+
+def resent(run: RunData, row: Row) -> Row:
+    """A second output for the same input: appended to the last batch of its partition, counted in its manifest."""
+    last = max(each_of(run, row["topic"], row["partition"]), key=lambda each: int(each["offset"]))
+    again = {**row, **{key: last[key] for key in ("worker", "incarnation", "transaction")}}
+    return run.insert_output(again, last["offset"], counted=True)
+
+
+def redo(run: RunData, rows: list[Row]) -> list[Row]:
+    """Send these outputs again in a transaction of their own, at the end of the log; returns the new ones."""
+    first = rows[0]
+    own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": 9_000}
+    outputs, added = {}, []
+    for topic, partition in sorted({(row["topic"], row["partition"]) for row in rows}):
+        mine = sorted((row for row in rows if (row["topic"], row["partition"]) == (topic, partition)),
+                      key=lambda row: int(row["source_offset"]))  # fmt: skip
+        end = run.pinned(topic, partition)
+        last = end["end"] + len(mine) - 1
+        for batch in run.log(topic, partition):
+            if batch["control"] is None and batch["first"] <= mine[0]["offset"] <= batch["last"]:
+                same = [each for each in run.batches if each["producer_id"] == batch["producer_id"]]
+                batch = {**batch, "producer_epoch": max(each["producer_epoch"] for each in same)}
+                data = {**batch, "first": end["end"], "last": last, "records": len(mine), "fate": "visible"}
+                marker = {**batch, "first": last + 1, "last": last + 1, "records": 1, "control": "commit",
+                          "fate": "control", "coordinator_epoch": 0}  # fmt: skip
+                run.batches += [data, marker]
+        for step, row in enumerate(mine):
+            added.append({**row, **own, "offset": end["end"] + step})
+            run.observed.append({**run.seen(row), "offset": end["end"] + step})
+        outputs[f"{run.prefix}{topic}/{partition}"] = [len(mine), end["end"], last]
+        end["end"] = end["high_watermark"] = last + 2
+    run.outputs += added
+    told = {**run.invoke(first), "transaction": 9_000, "outputs": outputs}
+    for event in ("begin", "invoke", "outcome"):
+        run.events.append({**told, "event": event, "type": "ok"})
+    return added
+
+
+def final(run: RunData, topic: str) -> list[Row]:
+    """The outputs of a transaction that has the last word in every partition that it wrote to."""
+    ends: dict[tuple[str, int], Row] = {}
+    for row in sorted(run.outputs, key=lambda row: int(row["offset"])):
+        ends[row["topic"], row["partition"]] = row
+    for row in ends.values():
+        rows = of_transaction(run, row)
+        if topic in {each["topic"] for each in rows} and all(
+            _same_transaction(ends[each["topic"], each["partition"]], row) for each in rows
+        ):
+            return rows
+    raise LookupError("no transaction is the last in all of its partitions")
+
+
+def change(run: RunData, row: Row, **values: object) -> Row:
+    """Change a record as both readers see it."""
+    if run.observed:
+        run.seen(row).update({key: value for key, value in values.items() if key in ("number", "digest")})
+    row.update(values)
+    return row
+
+
+def ledger_row(run: RunData, number: int) -> Row:
+    return next(row for row in run.ledger if row["number"] == number)
+
+
+def move_position(run: RunData, partition: int, by: int) -> None:
+    """The last committed position, in the log and as the group shows it."""
+    last = max((each for each in run.commits if each["partition"] == partition), key=lambda each: int(each["offset"]))
+    last["position"] += by
+    run.positions[partition] = last["position"]
+

@@ -1,0 +1,284 @@
+"""Mutants of logs and readers: inputs that changed, replicas that differ, deletes, readers that disagree."""
+
+from tests.mutants.catalogue import Expected, input_of, mutant, pick, place_of, redo
+from tests.rundata import Row, RunData
+
+ZOMBIE, ABORTS, DELETES = "zombie", "aborts", "deletes"
+
+
+@mutant(ZOMBIE)
+def input_changed(run: RunData) -> Expected:
+    """The input's log holds another value than was acknowledged; the pipeline copied what was acknowledged."""
+    row = run.inputs[50]
+    row["digest"] ^= 1
+    return {"input-lost": {_at(row)}}
+
+
+@mutant(ZOMBIE)
+def input_changed_and_copied(run: RunData) -> Expected:
+    """The input's log holds another value than was acknowledged, and the pipeline copied that."""
+    row = run.inputs[50]
+    row["digest"] ^= 1
+    output = run.output(row["number"])
+    output["digest"] = run.seen(output)["digest"] = row["digest"]
+    return {"input-lost": {_at(row)}}
+
+
+@mutant(ZOMBIE)
+def input_tail_lost(run: RunData) -> Expected:
+    """The last input of a partition is gone; its output is there, and the position lies beyond the end."""
+    end = run.pinned("input", 2)
+    last = next(row for row in run.inputs if (row["partition"], row["offset"]) == (2, end["end"] - 1))
+    _drop_input(run, last)
+    return {"input-lost": {_at(last)}}
+
+
+@mutant(ZOMBIE)
+def input_unread(run: RunData) -> Expected:
+    """Nothing is asserted: the reader missed an input that the log shows, and its output is there."""
+    run.inputs.remove(run.inputs[50])
+    return {}
+
+
+@mutant(ZOMBIE)
+def replica_has_another_batch(run: RunData) -> Expected:
+    """One replica holds a batch with another checksum."""
+    batch = next(each for each in run.log("output", 1) if each["broker"] == "broker3" and each["fate"] == "visible")
+    batch["crc"] ^= 1
+    return {"replica-divergence": {("output", 1, batch["first"])}}
+
+
+@mutant(ZOMBIE)
+def replica_lacks_the_end(run: RunData) -> Expected:
+    """One replica, not the leader, lacks the last batch of a partition."""
+    leader = run.pinned("output", 0)["leader"]
+    mine = [each for each in run.log("output", 0) if each["broker"] != leader]
+    last = max(mine, key=lambda each: int(each["first"]))
+    run.batches.remove(last)
+    return {"replica-divergence": {("output", 0, last["first"])}}
+
+
+@mutant(ZOMBIE)
+def replica_above_the_high_watermark(run: RunData) -> Expected:
+    """Harmless: a replica holds one batch more, above the high watermark."""
+    last = max(run.log("output", 0), key=lambda each: int(each["first"]))
+    run.batches.append({**last, "first": last["last"] + 1, "last": last["last"] + 1})
+    return {}
+
+
+@mutant(DELETES)
+def replica_below_the_log_start(run: RunData) -> Expected:
+    """Harmless: one replica still holds batches below the log start, another has removed them."""
+    start = run.pinned("input", 0)["start"]
+    old = {**next(iter(run.log("input", 0))), "first": 0, "last": 0, "crc": 1}
+    assert start > 0
+    run.batches.append(old)
+    return {}
+
+
+@mutant(ZOMBIE)
+def hung(run: RunData) -> Expected:
+    """A partition has an open transaction that no coordinator knows."""
+    run.open_transactions.append({"topic": f"{run.prefix}output", "partition": 1, "producer_id": 1, "producer_epoch": 0,
+                                  "start_offset": 30, "known_as": None})  # fmt: skip
+    return {"hung-transaction": {("output", 1, 30)}}
+
+
+@mutant(ZOMBIE)
+def open_and_known(run: RunData) -> Expected:
+    """Nothing is asserted: a transaction is still open, and its coordinator knows it."""
+    run.open_transactions.append({"topic": f"{run.prefix}output", "partition": 1, "producer_id": 1, "producer_epoch": 0,
+                                  "start_offset": 30, "known_as": "worker-0"})  # fmt: skip
+    return {}
+
+
+@mutant(DELETES)
+def skipped_by_a_reset(run: RunData) -> Expected:
+    """Records were deleted past the position, and the consumer went on at the log start."""
+    mark = _mark(run, 0)
+    mark["position"] = mark["low_watermark"] - 6
+    gone = [row for row in run.outputs if row["source_partition"] == 0
+            and mark["position"] <= row["source_offset"] < mark["low_watermark"]]  # fmt: skip
+    for row in gone:
+        run.remove_output(row)
+    return {"reset-skip": {input_of(row) for row in gone}}
+
+
+@mutant(DELETES)
+def lost_before_a_skip(run: RunData) -> Expected:
+    """The input before those that a reset skipped is missing too: that is no reset's doing."""
+    expected = skipped_by_a_reset(run)
+    mark = _mark(run, 0)
+    row = _of_input(run, 0, mark["position"] - 1)
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(DELETES)
+def lost_after_a_skip(run: RunData) -> Expected:
+    """The first input at the log start is missing too: that is no reset's doing."""
+    expected = skipped_by_a_reset(run)
+    row = _of_input(run, 0, _mark(run, 0)["low_watermark"])
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(DELETES)
+def lost_in_another_partition(run: RunData) -> Expected:
+    """An input of another partition, at an offset that a reset skipped elsewhere, is missing."""
+    expected = skipped_by_a_reset(run)
+    row = _of_input(run, 2, _mark(run, 0)["position"])
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(DELETES)
+def processed_again_after_a_reset(run: RunData) -> Expected:
+    """The consumer went back to a log start behind its position, and did again what follows."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
+    _went_back(run, 0, mark)
+    return {"reset-reprocess": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(DELETES)
+def doubled_before_a_reset(run: RunData) -> Expected:
+    """An input below the log start was done again: no reset goes there."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    _went_back(run, 0, mark)
+    rows = [_of_input(run, 0, mark["low_watermark"] - 1)]
+    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(DELETES)
+def doubled_at_the_position(run: RunData) -> Expected:
+    """The input at the position itself was done again: a reset explains only those below it."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    _went_back(run, 0, mark)
+    rows = [_of_input(run, 0, mark["position"])]
+    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(DELETES)
+def doubled_without_going_back(run: RunData) -> Expected:
+    """Inputs behind the position were done again, and no worker was seen to go back."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
+    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(ZOMBIE)
+def observer_saw_another_value(run: RunData) -> Expected:
+    """The live observer saw another value at an offset than stands there at rest."""
+    row = pick(run)
+    run.seen(row)["digest"] ^= 1
+    return {"inconsistent-read": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def seen_committed_and_gone(run: RunData) -> Expected:
+    """The live observer saw a record committed; at rest another one stands there, and its input has no output."""
+    row, end = pick(run), run.pinned("output", 0)["end"]
+    run.observed.append({**run.seen(row), "offset": end})
+    run.observed.remove(run.seen(row))
+    run.remove_output(row)
+    return {"inconsistent-read": {("output", 0, end - 1)}}
+
+
+@mutant(ZOMBIE)
+def observer_late(run: RunData) -> Expected:
+    """Harmless: the live observer did not come to the end."""
+    del run.observed[-100:]
+    return {}
+
+
+@mutant(ZOMBIE)
+def observer_started_again(run: RunData) -> Expected:
+    """Harmless: the live observer saw some records twice, the same ones."""
+    run.observed += run.observed[:100]
+    return {}
+
+
+@mutant(DELETES)
+def observed_before_it_was_deleted(run: RunData) -> Expected:
+    """Harmless: the live observer saw outputs that somebody deleted afterwards, by moving the log start."""
+    start = run.pinned("output", 0)
+    start["start"] = 40
+    run.outputs = [row for row in run.outputs if (row["partition"], row["offset"] < 40) != (0, True)]
+    return {}
+
+
+@mutant(ZOMBIE)
+def output_unread(run: RunData) -> Expected:
+    """Nothing is asserted: the reader missed a record that the log shows as visible."""
+    row = pick(run)
+    run.outputs.remove(row)
+    return {}
+
+
+@mutant(ZOMBIE)
+def batch_not_in_the_log(run: RunData) -> Expected:
+    """Nothing is asserted by absence: a batch with one record is in no replica's log, and its record is unread."""
+    row = pick(run)
+    run.outputs.remove(row)
+    run.batches = [each for each in run.batches if each not in [
+        batch for batch in run.log("output", 0) if batch["first"] <= row["offset"] <= batch["last"]]]  # fmt: skip
+    return {}
+
+
+@mutant(ZOMBIE)
+def above_the_last_stable_offset(run: RunData) -> Expected:
+    """Nothing is asserted by absence: the last record stands above the LSO, so no reader sees it."""
+    end = run.pinned("output", 1)
+    rows = sorted((row for row in run.outputs if row["partition"] == 1), key=lambda row: int(row["offset"]))
+    run.outputs.remove(rows[-1])
+    run.observed.remove(run.seen(rows[-1]))
+    end["end"] = rows[-1]["offset"]
+    return {}
+
+
+@mutant(ZOMBIE)
+def above_the_position(run: RunData) -> Expected:
+    """Nothing is asserted: the last input has no output, and the position says that it was not consumed."""
+    last = max((row for row in run.outputs if row["partition"] == 1), key=lambda row: int(row["offset"]))
+    run.remove_output(last)
+    commit = max((each for each in run.commits if each["partition"] == 1), key=lambda each: int(each["offset"]))
+    commit["position"] -= 1
+    run.positions[1] -= 1
+    return {}
+
+
+def _at(row: Row) -> tuple[str, int, int]:
+    return "input", row["partition"], row["offset"]
+
+
+def _drop_input(run: RunData, row: Row) -> None:
+    """Take the last record of an input partition out of the log."""
+    run.inputs.remove(row)
+    for batch in run.log("input", row["partition"]):
+        if batch["last"] == row["offset"]:
+            batch["last"] -= 1
+            batch["records"] -= 1
+    run.batches = [batch for batch in run.batches if batch["records"]]
+    end = run.pinned("input", row["partition"])
+    end["end"] = end["high_watermark"] = row["offset"]
+
+
+def _mark(run: RunData, partition: int) -> Row:
+    deleted = next(e for e in run.events if e["event"] == "records-deleted")
+    return next(mark for mark in deleted["partitions"] if mark["partition"] == partition)
+
+
+def _of_input(run: RunData, partition: int, offset: int) -> Row:
+    return next(
+        row for row in run.outputs if (row["source_partition"], row["source_offset"]) == (partition, offset)
+    )
+
+
+def _went_back(run: RunData, partition: int, mark: Row) -> None:
+    reset = {"partition": partition, "expected": mark["position"], "found": mark["low_watermark"]}
+    run.events.append({"at": 1.0, "source": "worker-0", "incarnation": 1, "event": "position-reset", "t": 1.0, **reset})

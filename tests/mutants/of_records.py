@@ -1,0 +1,253 @@
+"""Mutants of single records: lost, doubled, swapped, changed, forged."""
+
+from tests.mutants.catalogue import (
+    Expected,
+    change,
+    each_of,
+    input_of,
+    ledger_row,
+    mutant,
+    pick,
+    place_of,
+    resent,
+)
+from tests.rundata import Row, RunData
+
+ZOMBIE, ABORTS, DELETES = "zombie", "aborts", "deletes"
+
+
+def _ends(run: RunData, partition: int) -> list[Row]:
+    return sorted(each_of(run, "output", partition), key=lambda row: int(row["source_offset"]))
+
+
+@mutant(ZOMBIE)
+def lost_in_the_middle(run: RunData) -> Expected:
+    """One input of a transaction was never sent."""
+    row = pick(run)
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE)
+def lost_the_first(run: RunData) -> Expected:
+    """The first input of a partition was never sent."""
+    row = _ends(run, 1)[0]
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE)
+def lost_the_last(run: RunData) -> Expected:
+    """The last input of a partition was never sent."""
+    row = _ends(run, 2)[-1]
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ABORTS)
+def lost_on_one_topic(run: RunData) -> Expected:
+    """An order reached the stock, and was never sent to the payment."""
+    row = pick(run, "payment", 1)
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE)
+def lost_of_info(run: RunData) -> Expected:
+    """An input that was never acknowledged but is in the log has no output."""
+    row = pick(run)
+    ledger_row(run, row["number"])["offset"] = None
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE)
+def doubled(run: RunData) -> Expected:
+    """One input was sent again in a later transaction."""
+    row = pick(run)
+    again = resent(run, row)
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(ZOMBIE)
+def doubled_at_once(run: RunData) -> Expected:
+    """One record stands twice in its batch."""
+    row = pick(run, partition=1)
+    again = run.insert_output(row, row["offset"], counted=True)
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(ABORTS)
+def doubled_on_one_topic(run: RunData) -> Expected:
+    """An order was paid twice, and is in stock once."""
+    row = pick(run, "payment", 0)
+    again = resent(run, row)
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(ZOMBIE)
+def doubled_elsewhere(run: RunData) -> Expected:
+    """A second copy of a record stands in another partition."""
+    row = pick(run, partition=0)
+    beside = pick(run, partition=1)
+    own = {key: beside[key] for key in ("worker", "incarnation", "transaction")}
+    again = run.insert_output({**row, **own, "partition": 1}, beside["offset"], counted=True)
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(ZOMBIE)
+def doubled_of_info(run: RunData) -> Expected:
+    """An input that was never acknowledged, and is not in the log, has two outputs."""
+    number = 900_000
+    run.ledger.append({"number": number, "partition": 0, "offset": None, "digest": 5})
+    row = pick(run)
+    own = {**row, "number": number, "digest": 5}
+    first = run.insert_output(own, row["offset"], counted=True)
+    second = run.insert_output(own, row["offset"] + 1, counted=True)
+    return {"duplicate": {place_of(first), place_of(second)}}
+
+
+@mutant(ZOMBIE)
+def swapped_neighbours(run: RunData) -> Expected:
+    """Two records of a batch stand in the wrong order."""
+    row = pick(run)
+    other = next(each for each in each_of(run, "output", 0) if each["offset"] == row["offset"] + 1)
+    _swap(run, row, other)
+    return {"reordered": {place_of(other)}}
+
+
+@mutant(ZOMBIE)
+def swapped_far_apart(run: RunData) -> Expected:
+    """Two records of one partition, in different transactions, stand in each other's place."""
+    row, other = pick(run, nth=30), pick(run, nth=90)
+    _swap(run, row, other)
+    return {"reordered": {("output", 0, row["offset"] + 1), place_of(other)}}
+
+
+@mutant(ZOMBIE)
+def moved_ahead(run: RunData) -> Expected:
+    """A record stands before others of its partition that come earlier in the source."""
+    late = pick(run, nth=80)
+    run.remove_output(late)
+    early = pick(run, nth=30)
+    own = {key: early[key] for key in ("worker", "incarnation", "transaction")}
+    moved = run.insert_output({**late, **own}, early["offset"], counted=True)
+    return {"reordered": {("output", 0, moved["offset"] + 1)}}
+
+
+@mutant(ZOMBIE)
+def byte_flipped(run: RunData) -> Expected:
+    """One byte of a value is another; its number can still be read."""
+    row = pick(run)
+    change(run, row, digest=row["digest"] ^ 1)
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def number_garbled(run: RunData) -> Expected:
+    """A value is so broken that its number cannot be read; its header names its input."""
+    row = pick(run, partition=1)
+    change(run, row, number=None, digest=row["digest"] ^ 1)
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def number_of_another(run: RunData) -> Expected:
+    """A value has the number of another input and is not that input's."""
+    row, other = pick(run), pick(run, partition=1)
+    change(run, row, number=other["number"], digest=row["digest"] ^ 1)
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def header_missing(run: RunData) -> Expected:
+    """A record came without its header."""
+    row = pick(run)
+    change(run, row, source_partition=None, source_offset=None, worker=None, incarnation=None, transaction=None)
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def header_names_another_offset(run: RunData) -> Expected:
+    """A header names the offset before its input's."""
+    row = pick(run)
+    change(run, row, source_offset=row["source_offset"] - 1)
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def header_names_another_partition(run: RunData) -> Expected:
+    """A header names another partition than its input's."""
+    row = pick(run)
+    change(run, row, source_partition=1)
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def wrong_destination(run: RunData) -> Expected:
+    """A record went to another partition than its key's."""
+    row, beside = pick(run, partition=0), pick(run, partition=1)
+    run.remove_output(row)
+    own = {key: beside[key] for key in ("worker", "incarnation", "transaction")}
+    moved = run.insert_output({**row, **own, "partition": 1}, beside["offset"], counted=True)
+    return {"corrupted": {place_of(moved)}}
+
+
+@mutant(ZOMBIE)
+def stranger(run: RunData) -> Expected:
+    """A record that nobody of the run wrote: no number, no header."""
+    row = pick(run)
+    nobody = dict.fromkeys(("number", "source_partition", "source_offset", "worker", "incarnation", "transaction"))
+    added = run.insert_output({**row, **nobody, "digest": 1}, row["offset"], counted=True)
+    return {"phantom": {place_of(added)}}
+
+
+@mutant(ZOMBIE)
+def never_sent(run: RunData) -> Expected:
+    """A well-formed record of an input that never was, with the header of one that was."""
+    row = pick(run)
+    added = run.insert_output({**row, "number": 900_000, "digest": 1}, row["offset"], counted=True)
+    return {"phantom": {place_of(added)}}
+
+
+@mutant(ABORTS)
+def on_the_other_topic(run: RunData) -> Expected:
+    """A record of the stock stands on the payment: one order is paid twice and not in stock."""
+    row, beside = pick(run, "stock", 0), pick(run, "payment", 0, nth=60)
+    run.remove_output(row)
+    own = {key: beside[key] for key in ("worker", "incarnation", "transaction")}
+    moved = run.insert_output({**row, **own, "topic": "payment"}, beside["offset"], counted=True)
+    own_place = place_of(run.output(row["number"], "payment"))
+    return {"lost": {input_of(row)}, "duplicate": {own_place, place_of(moved)}}
+
+
+@mutant(ZOMBIE)
+def info_took_effect_once(run: RunData) -> Expected:
+    """Harmless: an input that was never acknowledged, and is not in the log, has one output."""
+    run.ledger.append({"number": 900_000, "partition": 0, "offset": None, "digest": 5})
+    row = pick(run)
+    run.insert_output({**row, "number": 900_000, "digest": 5}, row["offset"], counted=True)
+    return {}
+
+
+@mutant(ZOMBIE)
+def info_without_effect(run: RunData) -> Expected:
+    """Harmless: an input that was never acknowledged, and is not in the log, has no output."""
+    run.ledger.append({"number": 900_000, "partition": 0, "offset": None, "digest": 5})
+    return {}
+
+
+@mutant(ZOMBIE)
+def info_in_the_log(run: RunData) -> Expected:
+    """Harmless: an input that was never acknowledged is in the log, and has its output."""
+    ledger_row(run, pick(run)["number"])["offset"] = None
+    return {}
+
+
+def _swap(run: RunData, one: Row, other: Row) -> None:
+    """Exchange what stands at two places; who wrote it stays with the place."""
+    names = ("number", "digest", "source_partition", "source_offset")
+    for left, right in ((run.seen(one), run.seen(other)), (one, other)):
+        for name in names:
+            if name in left:
+                left[name], right[name] = right[name], left[name]

@@ -1,0 +1,64 @@
+"""Records the small good runs that mutants are made from: real clusters, real faults, kept in tests/mutants/runs.
+
+    python -m tests.mutants.record
+
+Needs a container engine. Only what verify reads is kept.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from harness import pool, scenario
+from harness.run import Run
+from tests.rundata import RunData
+
+RUNS = Path(__file__).parent / "runs"
+_SMALL = {"records": 900, "records_per_s": 150, "record_bytes": 64, "partitions": 3, "transaction_records": 20,
+          "keys": 50}  # fmt: skip
+SCENARIOS: list[dict[str, Any]] = [
+    {
+        "name": "zombie",
+        "about": "copy; a worker is stopped past session and transaction time-out and comes back",
+        "workload": {"name": "copy", **_SMALL},
+        "faults": [{"name": "zombie", "when": {"worker": 0, "phase": "produced", "count": 12}, "fenced": "epoch",
+                    "past": ["session", "transaction"]}],
+    },
+    {
+        "name": "aborts",
+        "about": "fan-out; a worker is killed with its transaction open, then a broker",
+        "workload": {"name": "fan-out", **_SMALL},
+        "faults": [
+            {"name": "kill-worker", "target": "worker-1", "when": {"worker": 1, "phase": "produced", "count": 8},
+             "lasts_s": 1},
+            {"name": "kill", "target": "broker-2", "at_s": 4, "lasts_s": 4},
+        ],
+    },
+    {
+        "name": "deletes",
+        "about": "copy; records are deleted behind the committed position",
+        "workload": {"name": "copy", **_SMALL},
+        "faults": [{"name": "delete-records", "to": "behind", "at_s": 3}],
+    },
+]  # fmt: skip
+
+
+def main() -> int:
+    specs = [scenario.parse(raw, where="record.py") for raw in SCENARIOS]
+    with pool.lease(specs[0].cluster, keep=False) as cluster, tempfile.TemporaryDirectory() as work:
+        for spec in specs:
+            run = Run(spec, seed=1, cluster=cluster, runs=Path(work), command=f"tests.mutants.record {spec.name}")
+            results = run.all()
+            print(f"{spec.name}: {results.headline}, {results.counts}")  # noqa: T201
+            if not results.as_expected:
+                print([reason.says for reason in results.reasons])  # noqa: T201
+                return 1
+            shutil.rmtree(RUNS / spec.name, ignore_errors=True)
+            RunData.read(run.folder).write(RUNS / spec.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

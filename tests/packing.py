@@ -1,0 +1,116 @@
+"""Many small runs in one folder, so that one verify judges them all: a case is a range of partitions.
+
+    folder = pack(runs).write(path)
+    found = judge(folder, spark)           what the checks say, case by case
+
+The verifiers know nothing of this: partitions, numbers, workers and producer ids of one case are made not to meet those
+of another. All runs of a pack have the same workload.
+"""
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from harness import registry
+from tests.rundata import Row, RunData
+from verifiers import completeness
+from verifiers.tables import Tables
+
+PREFIX = "op-pack-"
+PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
+TABLES = ("ledger", "inputs", "outputs", "observed", "batches", "commits", "partitions", "open_transactions")
+Place = tuple[str, int, int]
+
+
+@dataclass
+class Found:
+    """What was found in one case: class → places (topic, partition, offset), and the partitions that are not whole."""
+
+    findings: dict[str, set[Place]] = field(default_factory=dict)
+    incomplete: set[tuple[str, int]] = field(default_factory=set)
+
+
+def pack(runs: Sequence[RunData]) -> RunData:
+    """One run that holds all of these; the plan is the first one's."""
+    packed = RunData()
+    packed.plan_json, packed.mode = runs[0].plan_json, runs[0].mode
+    packed.events = [next(event for event in runs[0].events if event["event"] == "history")]
+    for case, run in enumerate(runs):
+        move = _Move(case, run.prefix)
+        for name in TABLES:
+            getattr(packed, name).extend(move.row(row) for row in getattr(run, name))
+        packed.events.extend(move.event(event) for event in run.events if event["event"] != "history")
+        packed.positions |= {move.partition(p): offset for p, offset in run.positions.items()}
+    packed.partitions.sort(key=lambda each: str(each["topic"]) != PREFIX + "input")
+    return packed
+
+
+def judge(folder: Path, spark: SparkSession, cases: int) -> list[Found]:
+    """Run every check on a packed folder; what each case is found to have. A check that raises is not caught."""
+    tables = Tables(folder, spark, samples_max=10_000_000)
+    found = [Found() for _ in range(cases)]
+    for check in registry.checks():
+        for finding in check(tables).findings:
+            for sample in finding.samples:
+                case, place = _home(sample)
+                found[case].findings.setdefault(finding.cls, set()).add(place)
+    for topic, partition in completeness.incomplete(tables):
+        found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
+    spark.catalog.clearCache()
+    return found
+
+
+def _home(sample: Row) -> tuple[int, Place]:
+    case, partition = divmod(sample["partition"], PARTITIONS)
+    return case, (sample["topic"].removeprefix(PREFIX), partition, sample["offset"])
+
+
+class _Move:
+    """Moves what belongs to a case to where nothing of another case is."""
+
+    def __init__(self, case: int, prefix: str) -> None:
+        self._case, self._prefix = case, prefix
+
+    def partition(self, partition: int) -> int:
+        return partition + self._case * PARTITIONS
+
+    def row(self, row: Row) -> Row:
+        moved = dict(row)
+        for name in ("partition", "source_partition"):
+            if moved.get(name) is not None and moved.get("topic") != "__consumer_offsets":
+                moved[name] = self.partition(moved[name])
+        for name, by in (("number", NUMBERS), ("producer_id", NUMBERS), ("worker", WORKERS)):
+            if moved.get(name) is not None and moved[name] >= 0:
+                moved[name] += self._case * by
+        if str(moved.get("topic", "")).startswith(self._prefix):
+            moved["topic"] = PREFIX + moved["topic"].removeprefix(self._prefix)
+        return moved
+
+    def event(self, event: Row) -> Row:
+        moved = deepcopy(event)
+        if moved["source"].startswith("worker-"):
+            moved["source"] = f"worker-{int(moved['source'][7:]) + self._case * WORKERS}"
+        if isinstance(moved.get("outputs"), dict):
+            moved["outputs"] = {self._place(place): span for place, span in moved["outputs"].items()}
+        if isinstance(moved.get("sources"), dict):
+            moved["sources"] = {str(self.partition(int(p))): span for p, span in moved["sources"].items()}
+        if isinstance(moved.get("partition"), int):
+            moved["partition"] = self.partition(moved["partition"])
+        if isinstance(moved.get("partitions"), list):
+            moved["partitions"] = list(self._partitions(moved["partitions"]))
+        return moved
+
+    def _place(self, place: str) -> str:
+        topic, _, partition = place.rpartition("/")
+        return f"{PREFIX}{topic.removeprefix(self._prefix)}/{self.partition(int(partition))}"
+
+    def _partitions(self, each: Iterable[Any]) -> Iterable[Any]:
+        for item in each:
+            if isinstance(item, int):
+                yield self.partition(item)
+            else:
+                yield {**item, "partition": self.partition(item["partition"])}

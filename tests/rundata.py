@@ -1,0 +1,184 @@
+"""A run's folder as lists of rows, to be read, changed and written again: what tests break runs with.
+
+    run = RunData.read(folder)
+    run.outputs.remove(run.output(7))
+    run.write(other_folder)                 the manifest is computed anew
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from verifiers import manifest
+from verifiers.positions import SCHEMA as COMMITS
+from verifiers.segments import SCHEMA as BATCHES
+from verifiers.tables import SCHEMA_VERSION
+from workloads.processes.generator import SCHEMA as LEDGER
+from workloads.processes.observer import SCHEMA as OBSERVED
+
+INPUTS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("number", pa.int64()), ("digest", pa.int64())])
+OUTPUTS = pa.schema([("topic", pa.string()), *INPUTS, ("source_partition", pa.int32()), ("source_offset", pa.int64()),
+                     ("worker", pa.int32()), ("incarnation", pa.int32()), ("transaction", pa.int64())])  # fmt: skip
+Row = dict[str, Any]
+
+
+class RunData:
+    """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with."""
+
+    def __init__(self) -> None:
+        self.ledger: list[Row] = []
+        self.inputs: list[Row] = []
+        self.outputs: list[Row] = []
+        self.observed: list[Row] = []
+        self.batches: list[Row] = []
+        self.commits: list[Row] = []
+        self.events: list[Row] = []
+        self.partitions: list[Row] = []
+        self.positions: dict[int, int] = {}
+        self.open_transactions: list[Row] = []
+        self.moved: list[str] = []
+        self.mode = "full"
+        self.plan_json = ""
+
+    @classmethod
+    def read(cls, folder: Path) -> "RunData":
+        run = cls()
+        tables = folder / "tables"
+        run.ledger = [row for part in sorted(folder.glob("ledger/sent-*.parquet")) for row in _rows(part)]
+        run.observed = [row for part in sorted(folder.glob("ledger/*/observed-*.parquet")) for row in _rows(part)]
+        run.inputs, run.outputs = _rows(tables / "inputs.parquet"), _rows(tables / "outputs.parquet")
+        run.batches, run.commits = _rows(tables / "batches.parquet"), _rows(tables / "commits.parquet")
+        run.events = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+        facts = json.loads((tables / "collect.json").read_text())
+        run.partitions, run.open_transactions = facts["partitions"], facts["open_transactions"]
+        run.moved, run.mode = facts["moved"], facts["mode"]
+        run.positions = {each["partition"]: each["offset"] for each in facts["positions"]}
+        run.plan_json = (folder / "plan.json").read_text()
+        return run
+
+    def write(self, folder: Path) -> Path:
+        """Write a run's folder; returns it."""
+        (folder / "tables").mkdir(parents=True)
+        (folder / "ledger" / "observer").mkdir(parents=True)
+        (folder / "plan.json").write_text(self.plan_json)
+        (folder / "history.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self.events))
+        for rows, schema, name in (
+            (self.ledger, LEDGER, "ledger/sent-00000"), (self.observed, OBSERVED, "ledger/observer/observed-00000"),
+            (self.inputs, INPUTS, "tables/inputs"), (self.outputs, OUTPUTS, "tables/outputs"),
+            (self.batches, BATCHES, "tables/batches"), (self.commits, COMMITS, "tables/commits"),
+        ):  # fmt: skip
+            pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
+        facts = {
+            "schema_version": SCHEMA_VERSION, "mode": self.mode, "partitions": self.partitions,
+            "open_transactions": self.open_transactions, "moved": self.moved,
+            "rows": {"inputs": len(self.inputs), "outputs": len(self.outputs)},
+            "positions": [{"partition": p, "offset": o, "metadata": ""} for p, o in self.positions.items()],
+        }  # fmt: skip
+        (folder / "tables" / "collect.json").write_text(json.dumps(facts))
+        manifest.seal(folder)
+        return folder
+
+    @property
+    def prefix(self) -> str:
+        """What every topic's name begins with, `op-1a2b3c4d-7-`."""
+        name: str = self.partitions[0]["topic"]
+        return name.removesuffix("input")
+
+    def output(self, number: int, topic: str = "output") -> Row:
+        return next(row for row in self.outputs if (row["number"], row["topic"]) == (number, topic))
+
+    # Changes that leave log, manifests and readers telling one story, but for what they break
+
+    def remove_output(self, row: Row, *, claimed: bool = False) -> None:
+        """Take a record out of the log, as if it had never been sent; with `claimed`, its manifest still counts it."""
+        topic, partition, offset = row["topic"], row["partition"], row["offset"]
+        self.outputs.remove(row)
+        self.observed = [each for each in self.observed if self._place(each) != (topic, partition, offset)]
+        for part in self.parts(topic, partition):
+            if part[1] <= offset <= part[2]:
+                part[0] -= 0 if claimed else 1
+        for batch in self.log(topic, partition):
+            batch["records"] -= batch["first"] <= offset <= batch["last"]
+        self.batches = [batch for batch in self.batches if batch["records"]]
+        self._shift(topic, partition, offset + 1, -1)
+
+    def insert_output(self, row: Row, after: int, *, counted: bool = False) -> Row:
+        """Put a record into the batch that holds offset `after` of the row's partition, behind it; returns it."""
+        topic, partition = row["topic"], row["partition"]
+        for batch in self.log(topic, partition):
+            batch["records"] += batch["first"] <= after <= batch["last"]
+        for part in self.parts(topic, partition):
+            part[0] += counted and part[1] <= after <= part[2]
+        self._shift(topic, partition, after + 1, 1)
+        added = {**row, "offset": after + 1}
+        self.outputs.append(added)
+        if self.observed:
+            self.observed.append(
+                {**{key: added[key] for key in ("partition", "offset", "number", "digest")},
+                 "topic": self.prefix + topic, "at": self.observed[-1]["at"]}
+            )  # fmt: skip
+        return added
+
+    def hide(self, topic: str, partition: int, first: int, last: int) -> None:
+        """Make the batches that overlap these offsets aborted, and their records unseen."""
+        for batch in self.log(topic, partition):
+            if batch["first"] <= last and first <= batch["last"] and batch["fate"] == "visible":
+                batch["fate"] = "aborted"
+                lost = range(batch["first"], batch["last"] + 1)
+                for rows in (self.outputs, self.observed):
+                    here = [each for each in rows if self._place(each)[:2] == (topic, partition)]
+                    gone = [id(each) for each in here if each["offset"] in lost]
+                    rows[:] = [each for each in rows if id(each) not in gone]
+
+    def log(self, topic: str, partition: int) -> list[Row]:
+        """The batches of a partition, on all replicas."""
+        return [each for each in self.batches if (each["topic"], each["partition"]) == (self.prefix + topic, partition)]
+
+    def pinned(self, topic: str, partition: int) -> Row:
+        return next(
+            each for each in self.partitions if (each["topic"], each["partition"]) == (self.prefix + topic, partition)
+        )
+
+    def parts(self, topic: str, partition: int) -> list[list[int]]:
+        """What manifests say of a partition: [count, first, last] each."""
+        place = f"{self.prefix}{topic}/{partition}"
+        return [e["outputs"][place] for e in self.events if e["event"] == "invoke" and place in e["outputs"]]
+
+    def invoke(self, row: Row) -> Row:
+        """The manifest of the transaction that wrote an output."""
+        return next(
+            e for e in self.events if e["event"] == "invoke" and e["source"] == f"worker-{row['worker']}"
+            and (e["incarnation"], e["transaction"]) == (row["incarnation"], row["transaction"])
+        )  # fmt: skip
+
+    def seen(self, row: Row) -> Row:
+        """What the observer saw where an output is."""
+        place = self._place(row)
+        return next(each for each in self.observed if self._place(each) == place)
+
+    def _place(self, row: Row) -> tuple[str, int, int]:
+        return row["topic"].removeprefix(self.prefix), row["partition"], row["offset"]
+
+    def _shift(self, topic: str, partition: int, start: int, by: int) -> None:
+        """Move everything from offset `start` of a partition on; what spans it grows or shrinks."""
+        for rows in (self.outputs, self.observed):
+            for row in rows:
+                if self._place(row)[:2] == (topic, partition) and row["offset"] >= start:
+                    row["offset"] += by
+        for batch in self.log(topic, partition):
+            batch["first"] += by if batch["first"] >= start else 0
+            batch["last"] += by if batch["last"] >= start - 1 else 0
+        for part in self.parts(topic, partition):
+            part[1] += by if part[1] >= start else 0
+            part[2] += by if part[2] >= start - 1 else 0
+        end = self.pinned(topic, partition)
+        end["end"] += by
+        end["high_watermark"] += by
+
+
+def _rows(path: Path) -> list[Row]:
+    found: list[Row] = pq.read_table(path).to_pylist()
+    return found

@@ -1,0 +1,50 @@
+"""Two oracles, one answer: the PySpark verifiers and a plain one in Python agree on class and coordinates.
+
+Hypothesis draws the cases; all of them are judged in one Spark job, each in partitions of its own. Set
+ONCEPROOF_CASES for more of them.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pyspark.sql import SparkSession
+
+from harness import plan
+from harness.scenario import parse
+from tests.histories import Small, small_runs
+from tests.oracle import Oracle
+from tests.packing import judge, pack
+
+CASES = int(os.environ.get("ONCEPROOF_CASES", "1000"))
+PIPELINES = {"copy": ("output",), "fan-out": ("stock", "payment")}
+
+
+@pytest.mark.parametrize("pipeline", sorted(PIPELINES))
+def test_both_oracles_say_the_same(spark: SparkSession, tmp_path: Path, pipeline: str) -> None:
+    cases: list[Small] = []
+
+    @settings(max_examples=CASES, derandomize=True, database=None, deadline=None,
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(small_runs(PIPELINES[pipeline]))
+    def draw(run: Small) -> None:
+        cases.append(run)
+
+    draw()
+    raw = {"name": "small", "about": "drawn", "workload": {"name": pipeline, "partitions": 2}}
+    cases[0].plan_json = plan.make(parse(raw, where="test"), 1).to_json()
+    found = judge(pack(cases).write(tmp_path / "run"), spark, len(cases))
+    wrong = []
+    for case, told in zip(cases, found, strict=True):
+        should = Oracle(case, PIPELINES[pipeline]).judge()
+        if (should.findings, should.incomplete) != (told.findings, told.incomplete):
+            wrong.append((len(case.inputs) + len(case.events), case, should, told))
+    wrong.sort(key=lambda each: each[0])
+    if wrong:
+        _, case, should, told = wrong[0]
+        case.write(tmp_path / "smallest")
+        pytest.fail(f"{len(wrong)} of {len(cases)} differ; the smallest ({tmp_path / 'smallest'}): Python says {should}, "
+                    f"PySpark says {told}", pytrace=False)  # fmt: skip
+    broken = sum(bool(each.findings) for each in found)
+    assert broken > CASES / 4, f"only {broken} of {len(cases)} cases had anything to find"

@@ -1,0 +1,157 @@
+"""Is each transaction all or nothing?
+
+    aborted-read        a read_committed reader sees an output of a transaction that was aborted (Adya's G1a): its
+                        offset lies in a batch that the log shows as aborted or open, or the worker never called commit
+    torn-transaction    part of a transaction's outputs is visible, part is not: within a topic or across topics
+
+A transaction's manifest says which offsets it was acknowledged, in each partition. Whose they are and what became of
+them, the log says: the batch at the first of them names the producer, and that producer's batches among them are
+visible, aborted, open or not there at all.
+
+    transaction 7 of worker-1: stock/2 offsets 10..19, payment/4 offsets 30..39
+      both visible, or both aborted                       whole
+      stock/2 visible, payment/4 aborted                  torn-transaction: payment/4 offset 30
+      both visible, no commit was ever called             aborted-read: all of them
+      commit was called and failed (`info`), all visible  whole: it took effect, its answer was lost
+
+`info` excuses an aborted-read where commit was called; it excuses nothing of a torn transaction. Parts in incomplete
+partitions, or below a log start, are not judged.
+"""
+
+from functools import lru_cache, partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.verdict import CheckResult, Finding
+from verifiers import completeness, summary
+from verifiers.findings import Sample, finding, told
+from verifiers.tables import PLACE, TRANSACTION, Tables
+
+CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
+# Batches and manifests meet in buckets of offsets, so that a join on a range is one on equal buckets.
+_BUCKET = 4096
+
+
+@lru_cache(maxsize=2)
+def aborted(tables: Tables) -> DataFrame | None:
+    """Outputs that a reader saw and must not have seen: topic, partition, offset, number (of each reader, where they
+    differ); None when there are none."""
+    hidden = tables.log.where("fate != 'visible'").select(
+        "topic", "partition", F.explode(F.expr("sequence(first, last)")).alias("offset")
+    )
+    seen = tables.outputs.select(*PLACE, "number")
+    if tables.observed is not None:
+        seen = seen.unionAll(tables.observed.select(*PLACE, "number"))
+    found = seen.join(F.broadcast(hidden), PLACE, "left_semi")
+    if tables.workload.transactional:
+        claimed = _never_committed(tables)
+        if claimed is not None:
+            found = found.unionAll(tables.outputs.join(claimed, TRANSACTION, "left_semi").select(*PLACE, "number"))
+    found = found.distinct().persist()
+    return None if found.isEmpty() else found
+
+
+def _never_committed(tables: Tables) -> DataFrame | None:
+    """Transactions with visible outputs whose worker never called commit."""
+    ended = tables.transactions.groupBy(*TRANSACTION).agg(
+        F.max((F.col("event") == "invoke").cast("int")).alias("invoked"),
+        F.max((F.col("type") == "fail").cast("int")).alias("failed"),
+    )
+    wrong = ended.where("invoked = 0 OR failed = 1").select(*TRANSACTION)
+    found = summary.output_stretches(tables).join(F.broadcast(wrong), TRANSACTION).select(*TRANSACTION).distinct()
+    return None if found.isEmpty() else found
+
+
+@lru_cache(maxsize=2)
+def torn(tables: Tables) -> DataFrame | None:
+    """The parts of torn transactions: worker, incarnation, transaction, topic, partition, first, last, records,
+    visible; None when every transaction is whole."""
+    parts = _parts(tables)
+    in_log = tables.log.where("control IS NULL").select(
+        "topic", "partition", F.col("first").alias("b_first"), F.col("last").alias("b_last"), "producer_id", "fate",
+        _buckets("first", "last").alias("bucket"),
+    )  # fmt: skip
+    low = F.greatest("first", "b_first", F.col("bucket") * _BUCKET)
+    high = F.least("last", "b_last", (F.col("bucket") + 1) * _BUCKET - 1)
+    part = [*TRANSACTION, "topic", "partition"]
+    visible = (
+        parts.withColumn("bucket", _buckets("first", "last"))
+        .join(in_log, ["topic", "partition", "bucket"])
+        .where("b_first <= last AND first <= b_last")
+        .groupBy(*part, "producer_id")
+        .agg(F.sum(F.when(F.col("fate") == "visible", high - low + 1).otherwise(0)).alias("visible"),
+             F.max(F.expr("b_first <= first AND first <= b_last")).alias("its_own"))
+        .where("its_own").drop("its_own", "producer_id")
+    )  # fmt: skip
+    judged = parts.join(visible, part, "left").withColumn("visible", F.coalesce("visible", F.lit(0)))
+    wrong = judged.groupBy(*TRANSACTION).agg(F.sum(F.least("visible", "records")).alias("seen"),
+                                              F.sum("records").alias("all"))  # fmt: skip
+    found = judged.join(wrong.where("seen > 0 AND seen < all").drop("seen", "all"), TRANSACTION).persist()
+    return None if found.isEmpty() else found
+
+
+def _parts(tables: Tables) -> DataFrame:
+    """What each manifest says of each partition, where it can be judged."""
+    starts = tables.spark.createDataFrame(
+        [(tables.role(each["topic"]), each["partition"], each["start"]) for each in tables.pinned],
+        "topic string, partition int, start bigint",
+    )
+    told = tables.transactions.where("event = 'invoke'").select(*TRANSACTION, F.explode("outputs").alias("at", "span"))
+    parts = told.select(
+        *TRANSACTION,
+        tables.role_of(F.regexp_extract("at", r"^(.*)/\d+$", 1)).alias("topic"),
+        F.substring_index("at", "/", -1).cast("int").alias("partition"),
+        F.col("span")[0].alias("records"), F.col("span")[1].alias("first"), F.col("span")[2].alias("last"),
+    )  # fmt: skip
+    known = parts.join(F.broadcast(starts), ["topic", "partition"]).where("first >= start").drop("start")
+    return known.join(F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti")
+
+
+def _buckets(first: str, last: str) -> Any:
+    return F.explode(F.expr(f"sequence({first} div {_BUCKET}, {last} div {_BUCKET})"))
+
+
+def torn_outputs(tables: Tables) -> DataFrame | None:
+    """The visible outputs of torn transactions."""
+    parts = torn(tables)
+    if parts is None:
+        return None
+    return tables.outputs.join(parts.select(*TRANSACTION).distinct(), TRANSACTION, "left_semi")
+
+
+def check(tables: Tables) -> CheckResult:
+    findings: list[Finding] = []
+    seen = aborted(tables)
+    if seen is not None:
+        header = tables.outputs.select(*PLACE, "source_partition", "source_offset", *TRANSACTION)
+        findings += finding(
+            tables, "aborted-read", "outputs were read that are aborted or open in the log, or whose worker never "
+            "called commit", seen.groupBy(*PLACE).agg(F.max("number").alias("number")).join(header, PLACE, "left"),
+            partial(_seen, tables),
+        )  # fmt: skip
+    parts = torn(tables)
+    if parts is not None:
+        hidden = parts.where("visible < records").withColumn("offset", F.col("first"))
+        findings += finding(
+            tables, "torn-transaction", "parts of transactions are not visible although others are", hidden,
+            partial(_part, tables),
+        )  # fmt: skip
+    return CheckResult(name="atomicity", claim=CLAIM, findings=findings)
+
+
+def _seen(tables: Tables, row: Any) -> Sample:
+    return {"topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+            "number": row["number"], "header": told(row)}  # fmt: skip
+
+
+def _part(tables: Tables, row: Any) -> Sample:
+    return {
+        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["first"],
+        "last": row["last"], "worker": row["worker"], "incarnation": row["incarnation"],
+        "transaction": row["transaction"], "acknowledged": row["records"], "visible": row["visible"],
+    }  # fmt: skip
+
+
+CHECKS = (check,)

@@ -1,0 +1,68 @@
+"""One cause, one primary class: what a more telling finding explains is set aside before outputs are counted.
+
+    aborted-read, torn-transaction, zombie-write    the outputs that they name
+    inconsistent-read                               the record at that place, and what either reader saw there
+    input-lost                                      what became of the input, as acknowledged and as the log has it
+
+    transaction 7 has half of its outputs visible and was done again as transaction 9: torn-transaction, no duplicate
+    transaction 7 has half of its outputs visible, and the other half is nowhere: torn-transaction, nothing is lost
+"""
+
+from functools import lru_cache, reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from verifiers import atomicity, inputs, readers, zombies
+from verifiers.tables import PLACE, TRANSACTION, Tables
+
+KEY = ["topic", "number"]
+
+
+@lru_cache(maxsize=2)
+def outputs(tables: Tables) -> DataFrame | None:
+    """Places of outputs that are explained, and the numbers seen there: topic, partition, offset, number. None when
+    nothing is."""
+    frames = [each.select(*PLACE, "number") for each in zombies.outputs(tables)]
+    for each in (atomicity.aborted(tables), atomicity.torn_outputs(tables)):
+        if each is not None:
+            frames.append(each.select(*PLACE, "number"))
+    differ = readers.inconsistent(tables)
+    if differ is not None:
+        frames += [differ.select(*PLACE, "number"), differ.select(*PLACE, F.col("number_at_rest").alias("number"))]
+    lost = inputs.lost(tables)
+    if lost is not None:
+        either = lost.select("number").unionAll(lost.select(F.col("found").alias("number"))).distinct()
+        frames.append(tables.outputs.join(either, "number", "left_semi").select(*PLACE, "number"))
+    return reduce(DataFrame.unionByName, frames).persist() if frames else None
+
+
+@lru_cache(maxsize=2)
+def standing(tables: Tables) -> DataFrame:
+    """The outputs that are not explained; `tables.outputs` itself when all of them stand."""
+    explained = outputs(tables)
+    if explained is None:
+        return tables.outputs
+    return tables.outputs.join(explained.select(*PLACE).distinct(), PLACE, "left_anti").persist()
+
+
+def without_excused(tables: Tables, missing: DataFrame) -> DataFrame:
+    """Of missing outputs (topic, number, input), those that no cause explains."""
+    explained = outputs(tables)
+    if explained is not None:
+        missing = missing.join(explained.select(*KEY).distinct(), KEY, "left_anti")
+    torn = atomicity.torn(tables)
+    if torn is not None:
+        spans = (
+            tables.transactions.where("event = 'invoke'").join(torn.select(*TRANSACTION).distinct(), TRANSACTION)
+            .select(F.explode("sources").alias("source", "span"))
+            .selectExpr("cast(source AS int) AS p", "span[0] AS first", "span[1] AS after").distinct()
+        )  # fmt: skip
+        within = (F.col("input.partition") == F.col("p")) & F.expr("input.offset >= first AND input.offset < after")
+        missing = missing.join(F.broadcast(spans), within, "left_anti")
+    lost = inputs.lost(tables)
+    if lost is not None:
+        place = (F.col("input.partition") == F.col("p")) & (F.col("input.offset") == F.col("o"))
+        gone = lost.select(F.col("partition").alias("p"), F.col("offset").alias("o"))
+        missing = missing.join(F.broadcast(gone), place, "left_anti")
+    return missing

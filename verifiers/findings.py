@@ -1,0 +1,80 @@
+"""From a frame of anomalies to a finding: how many, up to ten samples, and what stands around each in log and history.
+
+A sample has its coordinates (topic, partition, offset), what the check says of it, `batches` (up to five batches of the
+leader's log, its own in the middle) and `transactions` (those that had its input in their source ranges).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from harness.verdict import SAMPLES_MAX, Finding
+from verifiers.spark import rows
+from verifiers.tables import Tables
+
+Sample = dict[str, Any]
+_NEAR_OFFSETS = 2_000
+_SHOWN = 5
+_AROUND_MAX = 12
+_COLUMNS = ("first", "last", "producer_id", "producer_epoch", "sequence", "control", "fate")
+_TOLD = ("at", "source", "incarnation", "transaction", "event", "type")
+
+
+def finding(
+    tables: Tables, cls: str, says: str, frame: DataFrame, sample: Callable[[Any], Sample],
+    order: Sequence[str] = ("topic", "partition", "offset"), count: int | None = None,
+) -> list[Finding]:  # fmt: skip
+    """The finding that a frame's rows are, in a list; an empty list when there are none."""
+    count = frame.count() if count is None else count
+    if not count:
+        return []
+    samples = [sample(row) for row in rows(frame.orderBy(*order).limit(tables.samples_max))]
+    return [Finding(cls=cls, count=count, says=says, samples=explained(tables, samples))]
+
+
+def explained(tables: Tables, samples: Sequence[Sample]) -> list[Sample]:
+    """The samples, the first ten of them with what the log and the history say around them."""
+    first = _with_batches(tables, [_with_transactions(tables, sample) for sample in samples[:SAMPLES_MAX]])
+    return [*first, *samples[SAMPLES_MAX:]]
+
+
+def told(row: Any) -> Sample:
+    """What an output's header says."""
+    names = ("source_partition", "source_offset", "worker", "incarnation", "transaction")
+    return {name: row[name] for name in names}
+
+
+def _with_transactions(tables: Tables, sample: Sample) -> Sample:
+    place = sample if sample["topic"] == tables.input_topic else sample.get("input")
+    if place is None or place["offset"] is None:
+        return sample
+    found: list[Sample] = []
+    for event in tables.events:
+        first, after = event.get("sources", {}).get(str(place["partition"]), (0, 0))
+        if event["event"] in ("invoke", "outcome") and first <= place["offset"] < after:
+            found.append({key: event[key] for key in _TOLD if key in event})
+    return {**sample, "transactions": found[:_AROUND_MAX]}
+
+
+def _with_batches(tables: Tables, samples: list[Sample]) -> list[Sample]:
+    if not samples or not (tables.folder / "tables" / "batches.parquet").exists():
+        return samples
+    near = [
+        (F.col("topic") == tables.role(s["topic"])) & (F.col("partition") == s["partition"])
+        & (F.col("last") >= s["offset"] - _NEAR_OFFSETS) & (F.col("first") <= s["offset"] + _NEAR_OFFSETS)
+        for s in samples
+    ]  # fmt: skip
+    log = rows(tables.log.where(reduce(Column.__or__, near)).orderBy("topic", "partition", "first"))
+    return [{**sample, "batches": _neighbours(tables.role(sample["topic"]), sample, log)} for sample in samples]
+
+
+def _neighbours(role: str, sample: Sample, near: list[Any]) -> list[Sample]:
+    log = [row for row in near if (row["topic"], row["partition"]) == (role, sample["partition"])]
+    own = next((i for i, row in enumerate(log) if row["first"] <= sample["offset"] <= row["last"]), None)
+    if own is None:
+        return []
+    first = max(0, own - _SHOWN // 2)
+    return [{name: row[name] for name in _COLUMNS} for row in log[first : first + _SHOWN]]

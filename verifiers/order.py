@@ -1,0 +1,62 @@
+"""Do the outputs of a source partition stand in its order?
+
+    reordered    outputs of one source partition, in one output partition, are out of source order
+
+    output/3, from input/3:   offset 10 ← 41   offset 11 ← 43   offset 12 ← 42      reordered: offset 12
+
+An output is counted when its source offset is below that of the one before it. Outputs that are something else already
+(a duplicate, one whose header is wrong, a zombie's) are left out: one cause, one class.
+"""
+
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from harness.verdict import CheckResult
+from verifiers import accounts, summary
+from verifiers.findings import Sample, finding, told
+from verifiers.tables import Tables
+
+CLAIM = "in each output partition, the outputs of one source partition are in its order"
+_LANE = ["topic", "partition", "source_partition"]
+
+
+def check(tables: Tables) -> CheckResult:
+    outputs = accounts.fitting(tables)
+    mixed = _mixed(summary.output_stretches(tables) if outputs is tables.outputs else summary.stretches(outputs))
+    if mixed.isEmpty():  # speed: what follows finds nothing then
+        return CheckResult(name="order", claim=CLAIM)
+    before = F.lag("source_offset").over(Window.partitionBy(*_LANE).orderBy("offset"))
+    wrong = (
+        outputs.join(F.broadcast(mixed), _LANE, "left_semi")
+        .withColumn("after", before).where("source_offset < after").persist()
+    )  # fmt: skip
+    says = "outputs stand behind one of a later input of the same source partition"
+    return CheckResult(
+        name="order", claim=CLAIM,
+        findings=finding(tables, "reordered", says, wrong, partial(_sample, tables)),
+    )  # fmt: skip
+
+
+def _mixed(stretches: DataFrame) -> DataFrame:
+    """Where stretches overlap or go back, by either offset: only there can an output be out of order."""
+    before = Window.partitionBy(*_LANE).orderBy("first", "last").rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        stretches.where("source_partition IS NOT NULL")
+        .withColumn("own", F.max("last").over(before)).withColumn("theirs", F.max("source_last").over(before))
+        .where("first < own OR source_first < theirs")
+        .select(*_LANE).distinct()
+    )  # fmt: skip
+
+
+def _sample(tables: Tables, row: Any) -> Sample:
+    return {
+        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        "number": row["number"], "header": told(row), "after_source_offset": row["after"],
+        "input": {"partition": row["source_partition"], "offset": row["source_offset"]},
+    }  # fmt: skip
+
+
+CHECKS = (check,)

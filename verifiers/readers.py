@@ -1,0 +1,67 @@
+"""Did two readers see the same log?
+
+    inconsistent-read    the live observer saw another record at an offset than collect did, or saw one committed that
+                         was not there later
+
+    observer, at 12 s: output/3 offset 41 = number 97      collect, at rest: offset 41 = number 98, or nothing
+
+The observer reads under read_committed with a client of the other family. What it has not seen says nothing: it may
+have been late. What it saw of a transaction that was aborted is `aborted-read`. A record is called missing only where
+the partition is complete and its offset is not below the log start.
+"""
+
+from functools import lru_cache, partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.verdict import CheckResult
+from verifiers import atomicity, completeness
+from verifiers.findings import Sample, finding
+from verifiers.tables import PLACE, Tables
+
+CLAIM = "what the live observer saw at an offset is what stands there at rest"
+
+
+@lru_cache(maxsize=2)
+def inconsistent(tables: Tables) -> DataFrame | None:
+    """Where the readers differ: topic, partition, offset, and each one's number and digest."""
+    if tables.observed is None:
+        return None
+    starts = tables.spark.createDataFrame(
+        [(tables.role(each["topic"]), each["partition"], each["start"]) for each in tables.pinned],
+        "topic string, partition int, start bigint",
+    )
+    at_rest = tables.outputs.select(*PLACE, F.col("number").alias("number_at_rest"),
+                                    F.col("digest").alias("digest_at_rest"))  # fmt: skip
+    both = tables.observed.join(F.broadcast(starts), ["topic", "partition"]).where("offset >= start").drop("start")
+    differ = both.join(at_rest, PLACE, "left").where("digest_at_rest IS NULL OR digest != digest_at_rest")
+    holes = F.broadcast(completeness.frame(tables).withColumn("hole", F.lit(True)))
+    differ = differ.join(holes, ["topic", "partition"], "left").where("digest_at_rest IS NOT NULL OR hole IS NULL")
+    hidden = atomicity.aborted(tables)
+    if hidden is not None:
+        differ = differ.join(hidden, PLACE, "left_anti")
+    found = differ.drop("hole").dropDuplicates().persist()
+    return None if found.isEmpty() else found
+
+
+def check(tables: Tables) -> CheckResult:
+    wrong = inconsistent(tables)
+    if wrong is None:
+        return CheckResult(name="readers", claim=CLAIM)
+    says = "records that the live observer saw are different at rest, or missing"
+    findings = finding(tables, "inconsistent-read", says, wrong, partial(_sample, tables))
+    return CheckResult(name="readers", claim=CLAIM, findings=findings)
+
+
+def _sample(tables: Tables, row: Any) -> Sample:
+    return {
+        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        "observed": {"number": row["number"], "digest": row["digest"]},
+        "at_rest": None if row["digest_at_rest"] is None
+        else {"number": row["number_at_rest"], "digest": row["digest_at_rest"]},
+    }  # fmt: skip
+
+
+CHECKS = (check,)

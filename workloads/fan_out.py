@@ -1,0 +1,32 @@
+"""W4: fan-out; one input gives records on several topics, all or none.
+
+Each order gives one record to the stock and one to the payment, with its key and value, in the partition of its number;
+both and the position are one transaction.
+
+    input/3:  order 41     transaction: stock/3 ← 41, payment/3 ← 41, position 42
+    an order that is paid but not in stock would be `torn-transaction`
+"""
+
+from collections.abc import Iterator
+
+from harness.protocols import Output, Source, Workload
+
+TOPICS = ("stock", "payment")
+
+
+def fan_out(source: Source) -> Iterator[Output]:
+    for topic in TOPICS:
+        yield Output(topic=topic, partition=source.partition, key=source.key, value=source.value)
+
+
+FAN_OUT = Workload(
+    name="fan-out",
+    about="Fan-out: one order gives a record to the stock and one to the payment, in one transaction.",
+    transform=fan_out,
+    expected=" UNION ALL ".join(
+        f"SELECT '{topic}' AS topic, partition, number, digest, input FROM inputs" for topic in TOPICS
+    ),
+    topics=TOPICS,
+    rows=("W4",),
+)
+WORKLOADS = (FAN_OUT,)
