@@ -72,7 +72,8 @@ class Oracle:
         told: dict[Transaction, set[str]] = defaultdict(set)
         for event in self.run.events:
             if event["event"] in ("begin", "invoke", "outcome"):
-                told[_worker(event), event["incarnation"], event["transaction"]] |= {event["event"], event.get("type", "")}
+                name = _worker(event), event["incarnation"], event["transaction"]
+                told[name] |= {event["event"], event.get("type", "")}
         observed = [{**row, "topic": row["topic"].removeprefix(self.run.prefix)} for row in self.run.observed]
         rows = [row for row in [*self.run.outputs, *observed]
                 if self.log.get(_place(row), {"fate": "visible"})["fate"] != "visible"]  # fmt: skip
@@ -190,7 +191,8 @@ class Oracle:
         there: dict[tuple[str, Any], list[Row]] = defaultdict(list)
         for row in standing:
             there[row["topic"], row["number"]].append(row)
-        intact = {key: [r for r in rows if key in due and r["digest"] == due[key]["digest"]] for key, rows in there.items()}
+        intact = {key: [row for row in rows if key in due and row["digest"] == due[key]["digest"]]
+                  for key, rows in there.items()}  # fmt: skip
         missing = {key for key, row in due.items() if len(intact.get(key, ())) < row["least"]}
         places = {(topic, due[topic, number]["partition"], due[topic, number]["offset"]) for topic, number in missing}
         claimed, bad = set(), set()
@@ -205,9 +207,10 @@ class Oracle:
                     bad.add(key)
         for topic, number in missing:
             self._missing(topic, due[topic, number], claimed, excused, spans)
-        suspects = bad | missing | {key for key, row in due.items() if row["offset"] is not None and
-                                    row["offset"] >= self.run.positions.get(row["partition"], 0)}  # fmt: skip
-        self._positions(there, due, short)
+        above = {key for key, row in due.items() if row["offset"] is not None
+                 and row["offset"] >= self.run.positions.get(row["partition"], 0)}  # fmt: skip
+        self._positions(there, {key for key in above if due[key]["partition"] not in self.moved}, short)
+        suspects = bad | missing | above
         self._order([row for row in standing if (row["topic"], row["number"]) not in suspects])
 
     def _cls(self, row: Row, due: Row | None, intact: list[Row], claims_missing: bool) -> str | None:
@@ -234,12 +237,10 @@ class Oracle:
             return
         self._add("reset-skip" if self._reset(due, self._skipped) else "lost", "input", partition, offset)
 
-    def _positions(self, there: dict[tuple[str, Any], list[Row]], due: dict[tuple[str, Any], Row], short: set[int]) -> None:
-        for key, rows in there.items():
-            if key in due and due[key]["offset"] is not None and due[key]["partition"] not in self.moved:
-                if due[key]["offset"] >= self.run.positions.get(due[key]["partition"], 0):
-                    for row in rows:
-                        self._add("offset-divergence", *_place(row))
+    def _positions(self, there: dict[tuple[str, Any], list[Row]], above: set[Any], short: set[int]) -> None:
+        for key in above:
+            for row in there.get(key, ()):
+                self._add("offset-divergence", *_place(row))
         for each in self.run.partitions:
             beyond = self.run.positions.get(each["partition"], 0) > each["high_watermark"]
             if each["topic"].removeprefix(self.run.prefix) == "input" and beyond and each["partition"] not in short:
@@ -267,7 +268,8 @@ class Oracle:
                 held[batch[:-1]] += 1
             for batch, brokers in held.items():
                 if brokers != 3:
-                    self._add("replica-divergence", each["topic"].removeprefix(self.run.prefix), each["partition"], batch[0])
+                    topic = each["topic"].removeprefix(self.run.prefix)
+                    self._add("replica-divergence", topic, each["partition"], batch[0])
 
     def _marks(self) -> Iterator[Row]:
         return (mark for e in self.run.events if e["event"] == "records-deleted" for mark in e["partitions"])

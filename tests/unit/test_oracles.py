@@ -44,7 +44,7 @@ def test_both_oracles_say_the_same(spark: SparkSession, tmp_path: Path, pipeline
     if wrong:
         _, case, should, told = wrong[0]
         case.write(tmp_path / "smallest")
-        pytest.fail(f"{len(wrong)} of {len(cases)} differ; the smallest ({tmp_path / 'smallest'}): Python says {should}, "
-                    f"PySpark says {told}", pytrace=False)  # fmt: skip
+        where = f"{len(wrong)} of {len(cases)} differ; the smallest ({tmp_path / 'smallest'})"
+        pytest.fail(f"{where}: Python says {should}, PySpark says {told}", pytrace=False)
     broken = sum(bool(each.findings) for each in found)
     assert broken > CASES / 4, f"only {broken} of {len(cases)} cases had anything to find"
