@@ -6,7 +6,6 @@ fits at once (one due, one there, digest, destination and header as they should 
 out, and only suspects are left for the checks.
 """
 
-from functools import lru_cache
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,10 +13,10 @@ from pyspark.sql import functions as F
 from verifiers import causes, inputs, summary
 from verifiers.causes import KEY
 from verifiers.spark import rows
-from verifiers.tables import Tables
+from verifiers.tables import Tables, kept
 
 
-@lru_cache(maxsize=2)
+@kept
 def expected(tables: Tables) -> DataFrame:
     """One row an output that should be: topic, partition, number, digest, input (partition, offset, least)."""
     everything = tables.truth
@@ -28,7 +27,7 @@ def expected(tables: Tables) -> DataFrame:
     return tables.spark.sql(tables.workload.expected)
 
 
-@lru_cache(maxsize=2)
+@kept
 def suspects(tables: Tables) -> DataFrame | None:
     """Topic and number of every output that does not fit, with the input's place; None when all fit."""
     if _all_fit(tables):
@@ -83,7 +82,7 @@ def _all_fit(tables: Tables) -> bool:
     return there == due
 
 
-@lru_cache(maxsize=2)
+@kept
 def fitting(tables: Tables) -> DataFrame:
     """The outputs that stand and are no suspects; `tables.outputs` itself when all fit."""
     wrong = suspects(tables)

@@ -18,7 +18,7 @@ visible, aborted, open or not there at all.
 partitions, or below a log start, are not judged.
 """
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -27,14 +27,15 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult, Finding
 from verifiers import completeness, summary
 from verifiers.findings import Sample, finding, told
-from verifiers.tables import PLACE, TRANSACTION, Tables
+from verifiers.spark import small
+from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
 CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
 # Batches and manifests meet in buckets of offsets, so that a join on a range is one on equal buckets.
 _BUCKET = 4096
 
 
-@lru_cache(maxsize=2)
+@kept
 def aborted(tables: Tables) -> DataFrame | None:
     """Outputs that a reader saw and must not have seen: topic, partition, offset, number (of each reader, where they
     differ); None when there are none."""
@@ -49,8 +50,7 @@ def aborted(tables: Tables) -> DataFrame | None:
         claimed = _never_committed(tables)
         if claimed is not None:
             found = found.unionAll(tables.outputs.join(claimed, TRANSACTION, "left_semi").select(*PLACE, "number"))
-    found = found.distinct().persist()
-    return None if found.isEmpty() else found
+    return None if found.isEmpty() else found.distinct().persist()
 
 
 def _never_committed(tables: Tables) -> DataFrame | None:
@@ -64,7 +64,7 @@ def _never_committed(tables: Tables) -> DataFrame | None:
     return None if found.isEmpty() else found
 
 
-@lru_cache(maxsize=2)
+@kept
 def torn(tables: Tables) -> DataFrame | None:
     """The parts of torn transactions: worker, incarnation, transaction, topic, partition, first, last, records,
     visible; None when every transaction is whole."""
@@ -77,7 +77,7 @@ def torn(tables: Tables) -> DataFrame | None:
     high = F.least("last", "b_last", (F.col("bucket") + 1) * _BUCKET - 1)
     part = [*TRANSACTION, "topic", "partition"]
     visible = (
-        parts.withColumn("bucket", _buckets("first", "last"))
+        F.broadcast(parts.withColumn("bucket", _buckets("first", "last")))
         .join(in_log, ["topic", "partition", "bucket"])
         .where("b_first <= last AND first <= b_last")
         .groupBy(*part, "producer_id")
@@ -85,7 +85,9 @@ def torn(tables: Tables) -> DataFrame | None:
              F.max(F.expr("b_first <= first AND first <= b_last")).alias("its_own"))
         .where("its_own").drop("its_own", "producer_id")
     )  # fmt: skip
-    judged = parts.join(visible, part, "left").withColumn("visible", F.coalesce("visible", F.lit(0)))
+    judged = parts.join(F.broadcast(visible), part, "left").withColumn("visible", F.coalesce("visible", F.lit(0)))
+    if judged.where("visible < records").isEmpty():  # speed: then every transaction is whole
+        return None
     wrong = judged.groupBy(*TRANSACTION).agg(F.sum(F.least("visible", "records")).alias("seen"),
                                               F.sum("records").alias("all"))  # fmt: skip
     found = judged.join(wrong.where("seen > 0 AND seen < all").drop("seen", "all"), TRANSACTION).persist()
@@ -94,7 +96,8 @@ def torn(tables: Tables) -> DataFrame | None:
 
 def _parts(tables: Tables) -> DataFrame:
     """What each manifest says of each partition, where it can be judged."""
-    starts = tables.spark.createDataFrame(
+    starts = small(
+        tables.spark,
         [(tables.role(each["topic"]), each["partition"], each["start"]) for each in tables.pinned],
         "topic string, partition int, start bigint",
     )

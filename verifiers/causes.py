@@ -8,18 +8,18 @@
     transaction 7 has half of its outputs visible, and the other half is nowhere: torn-transaction, nothing is lost
 """
 
-from functools import lru_cache, reduce
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifiers import atomicity, inputs, readers, zombies
-from verifiers.tables import PLACE, TRANSACTION, Tables
+from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
 KEY = ["topic", "number"]
 
 
-@lru_cache(maxsize=2)
+@kept
 def outputs(tables: Tables) -> DataFrame | None:
     """Places of outputs that are explained, and the numbers seen there: topic, partition, offset, number. None when
     nothing is."""
@@ -37,7 +37,7 @@ def outputs(tables: Tables) -> DataFrame | None:
     return reduce(DataFrame.unionByName, frames).persist() if frames else None
 
 
-@lru_cache(maxsize=2)
+@kept
 def standing(tables: Tables) -> DataFrame:
     """The outputs that are not explained; `tables.outputs` itself when all of them stand."""
     explained = outputs(tables)

@@ -12,7 +12,6 @@ The group's positions must be the last ones that its partition of __consumer_off
 In ledger mode the input's partitions are taken as whole by their batches alone, since nobody read them.
 """
 
-from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -20,13 +19,13 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Reason
 from verifiers import summary
-from verifiers.spark import rows
-from verifiers.tables import Tables
+from verifiers.spark import rows, small
+from verifiers.tables import Tables, kept
 
 CLAIM = "every offset of every judged partition is accounted for: visible, aborted or control"
 
 
-@lru_cache(maxsize=2)
+@kept
 def incomplete(tables: Tables) -> dict[tuple[str, int], str]:
     """The partitions that are not whole, by the workload's own name of the topic, and what is wrong with each."""
     found = {}
@@ -59,7 +58,7 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
 
 def frame(tables: Tables) -> DataFrame:
     """The incomplete partitions: topic, partition."""
-    return tables.spark.createDataFrame(list(incomplete(tables)), "topic string, partition int")
+    return small(tables.spark, list(incomplete(tables)), "topic string, partition int")
 
 
 def check(tables: Tables) -> CheckResult:

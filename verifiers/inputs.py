@@ -8,7 +8,6 @@ What the log holds instead is an input too, and nobody's in the ledger: the run 
 else wrote there. In ledger mode nobody read the input, and this question is not asked.
 """
 
-from functools import lru_cache
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,12 +16,12 @@ from harness.verdict import CheckResult, Reason
 from verifiers import completeness, summary
 from verifiers.findings import finding
 from verifiers.spark import rows
-from verifiers.tables import Tables
+from verifiers.tables import Tables, kept
 
 CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
 
 
-@lru_cache(maxsize=2)
+@kept
 def lost(tables: Tables) -> DataFrame | None:
     """Acknowledged inputs that are not at their offset: number, partition, offset, found (the number there, if any)."""
     if not tables.full or summary.log_holds_the_ledger(tables):
@@ -35,7 +34,7 @@ def lost(tables: Tables) -> DataFrame | None:
     return None if found.isEmpty() else found
 
 
-@lru_cache(maxsize=2)
+@kept
 def strangers(tables: Tables) -> DataFrame | None:
     """Inputs in the log that the ledger does not have, not even as `info`: somebody else wrote to the input.
 

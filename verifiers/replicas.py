@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult
 from verifiers import summary
 from verifiers.findings import finding
+from verifiers.spark import small
 from verifiers.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"
@@ -29,7 +30,8 @@ def check(tables: Tables) -> CheckResult:
     ]
     if not differ:
         return CheckResult(name="replicas", claim=CLAIM)
-    judged = tables.spark.createDataFrame(
+    judged = small(
+        tables.spark,
         [(each["topic"], each["partition"], each["start"], each["high_watermark"]) for each in differ],
         "topic string, partition int, start bigint, high bigint",
     )

@@ -10,8 +10,10 @@ import subprocess
 import tempfile
 import threading
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -78,6 +80,19 @@ def rows(frame: DataFrame) -> list[Row]:
         return found
 
 
+_ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
+
+
+def small(spark: SparkSession, rows: Sequence[Sequence[Any]], columns: str) -> DataFrame:
+    """A small frame of ours, `columns` as in "topic string, partition int, start bigint". It goes to Spark as Arrow,
+    which makes it part of the plan; a list would cost a job of its own."""
+    names = [column.split() for column in columns.split(", ")]
+    arrays = [
+        pa.array([row[index] for row in rows], _ARROW[kind]) for index, (_, kind) in enumerate(names)
+    ]
+    return spark.createDataFrame(pa.table(arrays, names=[name for name, _ in names]))
+
+
 def _settings() -> dict[str, str]:
     libs = sorted(jars.spark_kafka(pyspark.__version__).glob("*.jar"))
     return {
@@ -91,6 +106,7 @@ def _settings() -> dict[str, str]:
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
+        "spark.sql.limit.initialNumPartitions": "64",  # "is it empty" as one job, not a few
     }
 
 

@@ -6,14 +6,14 @@ fingerprints mean equal bags of rows, up to one chance in 2^64; where they diffe
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from verifiers.spark import rows
-from verifiers.tables import TRANSACTION, Tables
+from verifiers.spark import rows, small
+from verifiers.tables import TRANSACTION, Tables, kept
 
 FATES = ("visible", "aborted", "control", "open")
 
@@ -39,10 +39,11 @@ class Log:
     batches: Fingerprint
 
 
-@lru_cache(maxsize=2)
+@kept
 def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
     """(topic, partition, broker) → Log."""
-    pinned = tables.spark.createDataFrame(
+    pinned = small(
+        tables.spark,
         [(p["topic"], p["partition"], p["start"], p["end"], p["high_watermark"]) for p in tables.pinned],
         "topic string, partition int, start bigint, end bigint, high bigint",
     )
@@ -61,7 +62,7 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
     }
 
 
-@lru_cache(maxsize=2)
+@kept
 def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
     """(`inputs`, `ledger` or `outputs`; the workload's own name of the topic; partition) → fingerprint.
 
@@ -77,8 +78,8 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
             frame.select(F.lit(name).alias("kind"), F.lit("input").alias("topic"), "partition", inputs.alias("row"))
             for name, frame in (("ledger", held(tables)), ("inputs", tables.inputs))
         ]
-    by = ("kind", "topic", "partition")
-    found = [row for kind in kinds for row in rows(kind.groupBy(*by).agg(*fingerprint(F.col("row"))))]
+    everything = reduce(DataFrame.unionAll, kinds)
+    found = rows(everything.groupBy("kind", "topic", "partition").agg(*fingerprint(F.col("row"))))
     return {(r["kind"], r["topic"], r["partition"]): read(r) for r in found}
 
 
@@ -89,14 +90,15 @@ def output_row() -> Column:
 
 def held(tables: Tables) -> DataFrame:
     """Acknowledged inputs that are not below their partition's log start: what the log must hold."""
-    starts = tables.spark.createDataFrame(
+    starts = small(
+        tables.spark,
         [(each["partition"], each["start"]) for each in tables.pinned if each["topic"] == tables.input_topic],
         "partition int, start bigint",
     )
     return tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
 
 
-@lru_cache(maxsize=2)
+@kept
 def log_holds_the_ledger(tables: Tables) -> bool:
     """Whether the input log holds just what was acknowledged, by fingerprint, in every partition."""
     found = contents(tables)
@@ -120,7 +122,7 @@ def stretches(outputs: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=2)
+@kept
 def output_stretches(tables: Tables) -> DataFrame:
     """The stretches of all outputs, kept, since several checks use them."""
     return stretches(tables.outputs).persist()

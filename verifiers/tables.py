@@ -11,10 +11,10 @@ cannot see an input that was lost, changed or written by somebody else, and an i
 explains at most one output.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +24,7 @@ from harness.history import Event
 from harness.plan import Plan
 from harness.protocols import Workload
 from harness.verdict import SAMPLES_MAX
+from verifiers.spark import small
 
 SCHEMA_VERSION = 2
 # Given, not inferred: inferring costs a Spark job a table, and would let a wrong table pass.
@@ -43,6 +44,22 @@ TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
 
 
+Result = TypeVar("Result")
+
+
+def kept(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]:
+    """What a function of the tables returns, computed once for each Tables, since several checks ask for it."""
+
+    @wraps(function)
+    def once(tables: "Tables") -> Result:
+        if function not in tables.results:
+            tables.results[function] = function(tables)
+        found: Result = tables.results[function]
+        return found
+
+    return once
+
+
 class Tables:
     """`samples_max`: how many samples a finding keeps; the tests that compare every coordinate ask for more."""
 
@@ -54,6 +71,7 @@ class Tables:
             folder / "tables" / "collect.json", schema_version=SCHEMA_VERSION,
             missing="the run ended before its tables were collected",
         )  # fmt: skip
+        self.results: dict[Any, Any] = {}
         self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
 
     # Frames
@@ -90,7 +108,8 @@ class Tables:
     @cached_property
     def log(self) -> DataFrame:
         """The batches of each judged partition's leader, from the log start on; `topic` is the workload's own name."""
-        leaders = self.spark.createDataFrame(
+        leaders = small(
+            self.spark,
             [(each["topic"], each["partition"], each["leader"], each["start"]) for each in self.pinned],
             "topic string, partition int, broker string, start bigint",
         )
@@ -135,7 +154,7 @@ class Tables:
     @cached_property
     def positions_frame(self) -> DataFrame:
         """`positions` as a small frame: partition, position."""
-        return self.spark.createDataFrame(list(self.positions.items()), "partition int, position bigint")
+        return small(self.spark, list(self.positions.items()), "partition int, position bigint")
 
     # Facts
 

@@ -15,7 +15,7 @@ A zombie's outputs explain what they would otherwise be: its successor's inputs 
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
@@ -23,27 +23,25 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
 from verifiers.findings import Sample, finding
-from verifiers.spark import rows
-from verifiers.tables import PLACE, TRANSACTION, Tables
+from verifiers.spark import rows, small
+from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
 CLAIM = "nothing was committed by a producer epoch or a group member after its successor's"
 _OWNER = ["worker", "incarnation"]
 
 
-@lru_cache(maxsize=2)
+@kept
 def by_epoch(tables: Tables) -> DataFrame | None:
     """Committed batches of an epoch below one that came before them: topic, partition, offset (the first), last,
     producer_id, producer_epoch, highest."""
     before = Window.partitionBy("topic", "partition", "producer_id").orderBy("first").rowsBetween(
         Window.unboundedPreceding, -1
     )  # fmt: skip
-    several = (
-        tables.log.where("producer_id >= 0").groupBy("topic", "partition", "producer_id")
-        .agg(F.min("producer_epoch").alias("low"), F.max("producer_epoch").alias("high")).where("low < high")
-    )  # fmt: skip  # speed: only these can have a later batch of a lower epoch
+    epochs = (F.min("producer_epoch").alias("low"), F.max("producer_epoch").alias("high"))
+    if tables.log.groupBy("topic", "partition", "producer_id").agg(*epochs).where("low < high").isEmpty():  # speed
+        return None
     found = (
-        tables.log.join(F.broadcast(several.drop("low", "high")), ["topic", "partition", "producer_id"])
-        .withColumn("highest", F.max("producer_epoch").over(before))
+        tables.log.withColumn("highest", F.max("producer_epoch").over(before))
         .where("producer_epoch < highest AND fate = 'visible'")
         .withColumnRenamed("first", "offset")
         .persist()
@@ -51,7 +49,7 @@ def by_epoch(tables: Tables) -> DataFrame | None:
     return None if found.isEmpty() else found
 
 
-@lru_cache(maxsize=2)
+@kept
 def by_group(tables: Tables) -> DataFrame | None:
     """Committed positions of members that had a successor, as rows of `tables.commits`."""
     order = Window.partitionBy("partition").orderBy("offset")
@@ -71,7 +69,7 @@ def by_group(tables: Tables) -> DataFrame | None:
             late += [(partition, *span) for span in _late(taken, _assigned(tables)[partition])]
     if not late:
         return None
-    spans = tables.spark.createDataFrame(late, "partition int, from bigint, until bigint")
+    spans = small(tables.spark, late, "partition int, from bigint, until bigint")
     inside = seen.join(F.broadcast(spans), "partition").where("offset >= from AND (until IS NULL OR offset < until)")
     return inside.drop("from", "until").persist()
 
@@ -93,7 +91,7 @@ def _late(
             place = following
 
 
-@lru_cache(maxsize=2)
+@kept
 def _assigned(tables: Tables) -> dict[int, list[tuple[int, int]]]:
     """Who was assigned each input partition, in the order in which the workers learned it."""
     found: dict[int, list[tuple[int, int]]] = {}
