@@ -13,9 +13,10 @@ The stable positions before the delete and the low watermarks that came back go 
 `reset-skip` and `reset-reprocess` may explain.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
+from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -62,6 +63,9 @@ class DeleteRecords:
 
     def hold(self, field: Field, fault: PlannedFault) -> None:
         """Nothing lasts: what is deleted stays so."""
+
+    def draw(self, _chance: Chance) -> Mapping[str, Any]:
+        return {"to": "behind"}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         assert isinstance(fault.spec, DeleteRecordsSpec)

@@ -9,10 +9,11 @@
 The container's process dies at once; its page cache lives on, so this is a crash of the process and no power failure.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from faults._node import NodeSpec, not_in_state, strike
+from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -26,6 +27,10 @@ class Kill:
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         node = strike(field, fault, field.cluster.kill)
         return lambda: field.cluster.start(node)
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        role = chance.node()
+        return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         return not_in_state("exited", fault, events)

@@ -11,11 +11,12 @@ aborts (begun to before-commit), or a transaction that is committed although nob
 """
 
 import signal
-from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
+from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -37,6 +38,10 @@ class KillWorker:
         field.note("fault-target", fault=fault.id, role=fault.spec.target, incarnation=field.crew.incarnation(worker))
         field.crew.kill(worker)
         return lambda: field.crew.release(worker)
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        worker = chance.worker()
+        return None if worker is None else {"target": f"worker-{worker}", "lasts_s": chance.seconds(0.5, 2.5)}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         """The process must have ended by SIGKILL."""

@@ -12,12 +12,13 @@
 A proxied TCP link is not a wire; what each mode does is said in harness/proxies.py.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
 
 from harness import topology
+from harness.draw import Chance
 from harness.field import NODE_ROLE, Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -52,6 +53,17 @@ class Partition:
         field.cluster.proxies.break_links(links, spec.mode)
         field.note("links-broken", fault=fault.id, broken=len(field.cluster.proxies.broken(links)), of=len(links))
         return lambda: field.cluster.proxies.heal_links(links, spec.mode)
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """A worker's lane, or the links among nodes of one."""
+        mode = chance.dice.choice(("cut", "blackhole", "stall"))
+        worker = chance.worker() if chance.dice.random() < 0.5 else None
+        if worker is not None:
+            return {"target": f"worker-{worker}", "mode": mode, "lasts_s": chance.seconds(3, 8)}
+        role = chance.node()
+        return None if role is None else {
+            "target": role, "mode": mode, "links": chance.dice.choice(("all", "nodes")), "lasts_s": chance.seconds(3, 8)
+        }  # fmt: skip
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         """Toxiproxy itself must have said that every link was broken."""

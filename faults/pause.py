@@ -9,10 +9,11 @@
 Paused past its session with the controllers it comes back as a zombie broker, and must find that others lead now.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from faults._node import NodeSpec, not_in_state, strike
+from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -26,6 +27,10 @@ class Pause:
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         node = strike(field, fault, field.cluster.pause)
         return lambda: field.cluster.resume(node)
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        role = chance.node()
+        return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         return not_in_state("paused", fault, events)

@@ -13,11 +13,12 @@ abort by a worker that keeps its partitions: what it does next, with or without 
 (min.insync.replicas above the number of replicas does not do it: brokers take the smaller of the two.)
 """
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
+from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -53,6 +54,9 @@ class RefuseWrites:
             until(f"{_KEY} of {topic} to be set back", allowed, deadline_s=_HEAL_DEADLINE_S)
 
         return undo
+
+    def draw(self, chance: Chance) -> Mapping[str, Any]:
+        return {"topic": chance.dice.choice(chance.topics), "lasts_s": chance.seconds(1.5, 2.9)}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         """A transaction must have been aborted for it."""

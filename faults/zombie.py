@@ -11,11 +11,12 @@ named in `past` has passed. What it meets then is what the scenario claims: by g
 by epoch, a fatal one (KIP-98). A zombie that never lost its partitions shows nothing, and the run is `unknown`.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
 
+from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -26,6 +27,8 @@ from harness.wait import until
 BY_GENERATION = {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH",
                  "FENCED_MEMBER_EPOCH", "REBALANCE_IN_PROGRESS"}  # fmt: skip
 BY_EPOCH = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "INVALID_PRODUCER_ID_MAPPING"}
+# About the fewest that a worker makes: so the count stands for a time.
+_TRANSACTIONS_PER_S = 2
 
 
 class ZombieSpec(FaultSpec):
@@ -77,6 +80,15 @@ class Zombie:
             )
             state = field.cluster.admin.transaction(name).state
         field.note("zombie-succeeded", fault=fault.id, successor=commit["source"], partitions=sorted(lost), state=state)
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Stopped before it sends its position: a member that lost its partitions, or a producer that was timed out."""
+        worker = chance.worker()
+        if worker is None:
+            return None
+        past, fenced = chance.dice.choice(((["session"], "generation"), (["session", "transaction"], "epoch")))
+        count = max(1, round(chance.at_s * _TRANSACTIONS_PER_S))
+        return {"when": {"worker": worker, "phase": "produced", "count": count}, "past": past, "fenced": fenced}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         spec = fault.spec

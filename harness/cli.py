@@ -1,6 +1,7 @@
 """The command line. Exit status: 0 as expected, 1 not, 2 bad input, 3 the harness failed.
 
     onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      a run, its verdict, the path of its report
+    onceproof soak [--runs N] [--seed S]    many runs with random faults, and what they add up to
     onceproof verify RUN        the verdict again, from the run's folder alone
     onceproof report RUN        the report again
     onceproof list              scenarios, workloads, faults
@@ -24,7 +25,7 @@ from rich.table import Table
 
 from harness import places
 from harness.errors import BadInput, HarnessError
-from harness.scenario import DEFAULT_KAFKA
+from harness.scenario import DEFAULT_KAFKA, Scenario
 from harness.verdict import Results
 
 AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
@@ -59,11 +60,21 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("scenario", type=Path, help="a scenario file (TOML), or the name of one that comes with onceproof")
     run.add_argument("--seed", type=int, help="repeats the plan of an earlier run (default: a new one)")
     run.add_argument("--kafka", metavar="VERSION", help=f"Kafka version (default: the scenario's, or {DEFAULT_KAFKA})")
+    run.add_argument("--faults", choices=["random"], help="besides the scenario's: drawn from the seed")
     run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
     run.add_argument("--runs", type=Path, default=Path("runs"), help="where the run's folder goes (default: runs)")
     run.add_argument("--quiet", action="store_true", help="print the verdict only")
     run.add_argument("--spark-master", default="local[2]", help="where collect and verify run (default: local[2])")
     run.set_defaults(command=_run)
+
+    soak = commands.add_parser("soak", help="many runs with faults drawn from seeds, and what they add up to")
+    soak.add_argument("scenarios", type=Path, nargs="*", help="scenario files (default: those of scenarios/soak)")
+    soak.add_argument("--runs", type=_positive, default=50, dest="count", metavar="N", help="how many (default: 50)")
+    soak.add_argument("--seed", type=int, default=1, help="of the first run; each next one has the next (default: 1)")
+    soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="where it goes (default: runs/soak)")
+    soak.add_argument("--quiet", action="store_true", help="print a line a run, and the sum")
+    soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    soak.set_defaults(command=_soak)
 
     for name, says, command in (
         ("verify", "judge a run's folder again; no cluster needed", _verify),
@@ -92,11 +103,14 @@ def _run(options: argparse.Namespace) -> int:
     from harness.run import Run
 
     loaded = scenario.load(_find(options.scenario))
+    if options.faults == "random":
+        loaded = _with_random(loaded)
     if options.kafka:
         loaded = loaded.model_copy(update={"cluster": loaded.cluster.model_copy(update={"version": options.kafka})})
     images.kafka(loaded.cluster.version)  # an unknown version is refused before anything starts
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     command = f"onceproof run {shlex.quote(str(options.scenario))} --seed {seed} --kafka {loaded.cluster.version}"
+    command += " --faults random" if options.faults else ""
     with Progress(quiet=options.quiet) as progress:
         progress.say(f"{loaded.name}, seed {seed}")
         progress.phase("up")
@@ -111,6 +125,35 @@ def _run(options: argparse.Namespace) -> int:
             _tell(results, run.folder)
             _say(f"seconds: {seconds}; from the command to the verdict {sum(progress.seconds.values()):.1f}")
     return _status(results)
+
+
+def _soak(options: argparse.Namespace) -> int:
+    from harness import scenario
+    from harness.progress import Progress
+    from harness.soak import soak
+
+    paths = options.scenarios or sorted((places.scenarios_dir() / "soak").glob("*.toml"))
+    loaded = [_with_random(scenario.load(_find(path))) for path in paths]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with Progress(quiet=options.quiet) as progress:
+        done = soak(loaded, runs=options.count, seed=options.seed, folder=options.folder, progress=progress,
+                    master=options.spark_master, say=_say)  # fmt: skip
+    (options.folder / "soak.md").write_text(done.summary())
+    _say(done.summary())
+    return NOT_AS_EXPECTED if done.count("invalid") else AS_EXPECTED
+
+
+def _with_random(scenario: Scenario) -> Scenario:
+    """The scenario with faults drawn from the seed, if it has none of that kind yet."""
+    from harness.scenario import RandomSpec
+
+    return scenario if scenario.random else scenario.model_copy(update={"random": RandomSpec()})
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: a whole number from 1 on")
+    return int(text)
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """The plan: scenario and seed in, every choice made, out. Pure: no clock, no network, the same bytes each time.
 
-What the seed decides: the payloads, and each `random` in a target. What it does not decide: which node has a role
-when a fault fires; that is resolved then and recorded in the history.
+What the seed decides: the payloads, each `random` in a target, and the faults of random periods. What it does not
+decide: which node has a role when a fault fires; that is resolved then and recorded in the history.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import documents, registry
+from harness import documents, draw, registry
 from harness.scenario import FaultSpec, Scenario, parse
 
 SCHEMA_VERSION = 1
@@ -61,10 +61,8 @@ class Plan:
 def make(scenario: Scenario, seed: int) -> Plan:
     """Make every random choice of a scenario. The same scenario and seed give the same plan."""
     dice = random.Random(f"onceproof {scenario.name} {seed}")
-    faults = tuple(
-        PlannedFault(id=f"{index}-{spec.name}", spec=_choose(spec, dice, scenario))
-        for index, spec in enumerate(scenario.faults)
-    )
+    specs = [*(_choose(spec, dice, scenario) for spec in scenario.faults), *draw.faults(scenario, dice)]
+    faults = tuple(PlannedFault(id=f"{index}-{spec.name}", spec=spec) for index, spec in enumerate(specs))
     work = scenario.workload
     records_max = max(work.records, work.records_per_s * _LATEST_S) + round(work.records_per_s * TAIL_S)
     return Plan(scenario=scenario, seed=seed, faults=faults, records_max=records_max)

@@ -11,7 +11,7 @@ cluster that fails it is taken down and another is made.
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,29 @@ def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterat
         lock.release()
         if not keep:
             Path(lock.lock_file).unlink(missing_ok=True)
+
+
+class Clusters:
+    """The clusters of a session: one for each spec that is asked for, all given back at the end."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+        self._stack = ExitStack()
+        self._held: dict[str, Cluster] = {}
+
+    def get(self, spec: ClusterSpec) -> Cluster:
+        """The session's cluster of this kind, healthy; one that is not is replaced."""
+        key = spec.model_dump_json()
+        found = self._held.get(key)
+        if found is not None and not found.healthy():
+            found.down()
+            found = None
+        if found is None:
+            found = self._held[key] = self._stack.enter_context(lease(spec, keep=self._keep))
+        return found
+
+    def close(self) -> None:
+        self._stack.close()
 
 
 def next_run_number(cluster: Cluster) -> int:

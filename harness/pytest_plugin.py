@@ -18,7 +18,6 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,9 @@ import pytest
 
 if TYPE_CHECKING:
     from harness.cluster import Cluster
+    from harness.pool import Clusters
     from harness.run import Run
-    from harness.scenario import ClusterSpec, Scenario
+    from harness.scenario import Scenario
     from harness.verdict import Results
 
 _SEED = pytest.StashKey[int]()
@@ -50,35 +50,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     version = config.getoption("--kafka-version")
     return f"onceproof: --chaos-seed={config.stash[_SEED]}" + (f" --kafka-version={version}" if version else "")
-
-
-class Clusters:
-    """The session's clusters: one for each spec that is asked for, all taken down at the end."""
-
-    def __init__(self, *, keep: bool) -> None:
-        self._keep = keep
-        self._stack = ExitStack()
-        self._held: dict[str, Cluster] = {}
-
-    def get(self, spec: ClusterSpec) -> Cluster:
-        """The session's cluster of this kind, healthy; one that is not is replaced."""
-        from harness import pool
-
-        key = spec.model_dump_json()
-        found = self._held.get(key)
-        if found is not None and not found.healthy():
-            found.down()
-            found = None
-        if found is None:
-            found = self._held[key] = self._stack.enter_context(pool.lease(spec, keep=self._keep))
-        return found
-
-    def close(self) -> None:
-        """Take every cluster down, and end Spark if it was used."""
-        self._stack.close()
-        spark = sys.modules.get("verifiers.spark")
-        if spark is not None:
-            spark.stop()
 
 
 class Chaos:
@@ -141,11 +112,17 @@ class Chaos:
 
 @pytest.fixture(scope="session")
 def onceproof_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
+    """All clusters are taken down at the end, and Spark is ended if it was used."""
+    from harness.pool import Clusters
+
     clusters = Clusters(keep=request.config.getoption("--chaos-keep"))
     try:
         yield clusters
     finally:
         clusters.close()
+        spark = sys.modules.get("verifiers.spark")
+        if spark is not None:
+            spark.stop()
 
 
 @pytest.fixture(scope="session")

@@ -107,6 +107,13 @@ class Expect(Strict):
         return self.verdict or ("invalid" if self.findings else "valid")
 
 
+class RandomSpec(Strict):
+    """Faults drawn from the seed, beside those that are named: a set for each period (F17)."""
+
+    periods: Annotated[int, Field(ge=1, le=100)] = 2
+    period_s: Annotated[float, Field(ge=20, le=600)] = 30.0
+
+
 class Scenario(Strict):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
     about: Annotated[str, Field(min_length=1)]
@@ -114,6 +121,7 @@ class Scenario(Strict):
     workload: WorkloadSpec
     client: dict[Literal["config"], dict[str, str | int | float | bool]] = {}
     faults: tuple[Any, ...] = ()
+    random: RandomSpec | None = None
     expect: Expect = Expect()
 
     @property

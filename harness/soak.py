@@ -1,0 +1,114 @@
+"""A soak: many runs with faults drawn from seeds, and what they add up to.
+
+    onceproof soak --runs 50 --seed 1
+
+Every scenario of scenarios/soak in turn, each run with a seed of its own, on one cluster. The folders of valid runs are
+removed, the others stay. No violation in n independent runs bounds the chance of one at 95%: p ≤ 1 − 0.05^(1/n), which
+is 5.8% for 50 (the "rule of three"). Runs that are `unknown` prove nothing; they are counted apart, with their reasons.
+"""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from harness.pool import Clusters
+from harness.progress import Progress
+from harness.run import Run
+from harness.scenario import Scenario
+from harness.verdict import Results
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One run of a soak: its verdict, its counts, and the folder when it was kept."""
+
+    scenario: str
+    seed: int
+    headline: str
+    verdict: str
+    reasons: Sequence[str]
+    faults: Sequence[str]
+    inputs: int
+    outputs: int
+    transactions: int
+    folder: str | None
+
+
+@dataclass(kw_only=True)
+class Soak:
+    lines: list[Line] = field(default_factory=list)
+
+    def count(self, verdict: str) -> int:
+        return sum(line.verdict == verdict for line in self.lines)
+
+    @property
+    def bound(self) -> float | None:
+        """The highest chance of a violation in a run that the valid ones leave at 95%; None if there was one."""
+        judged = self.count("valid")
+        if self.count("invalid") or not judged:
+            return None
+        return float(1 - (1 - _CONFIDENCE) ** (1 / judged))
+
+    def summary(self) -> str:
+        """The soak in Markdown: verdicts, faults, inputs, what was not known, and what follows."""
+        inputs, outputs = sum(line.inputs for line in self.lines), sum(line.outputs for line in self.lines)
+        faults = Counter(name for line in self.lines for name in line.faults)
+        transactions = sum(line.transactions for line in self.lines)
+        lines = [
+            f"| runs | {len(self.lines)} |", "|---|---|",
+            *(f"| {word} | {self.count(word)} |" for word in ("valid", "unknown", "invalid")),
+            f"| inputs | {inputs:,} |", f"| outputs | {outputs:,} |", f"| transactions | {transactions:,} |",
+            f"| faults that fired | {sum(faults.values())}: "
+            + ", ".join(f"{name} {count}" for name, count in sorted(faults.items())) + " |",
+            f"| runs without a fault | {sum(not line.faults for line in self.lines)} |",
+        ]  # fmt: skip
+        if self.bound is not None:
+            says = f"0 violations in {self.count('valid')} judged runs: at most {self.bound:.1%} of such runs, at 95%"
+            lines.append(f"| bound | {says} |")
+        lines += [
+            f"| {line.scenario}, seed {line.seed} | {line.headline}: {'; '.join(line.reasons)} |"
+            for line in self.lines if line.verdict != "valid"
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+
+def soak(
+    scenarios: Sequence[Scenario], *, runs: int, seed: int, folder: Path, progress: Progress, master: str,
+    say: Callable[[str], None],
+) -> Soak:  # fmt: skip
+    """Run them; `folder`/soak.json grows with each. Raises HarnessError when no cluster comes up."""
+    done = Soak()
+    clusters = Clusters(keep=False)
+    try:
+        for number in range(runs):
+            scenario = scenarios[number % len(scenarios)]
+            run = Run(
+                scenario, seed=seed + number, cluster=clusters.get(scenario.cluster), runs=folder, progress=progress,
+                command=f"onceproof run {scenario.name} --seed {seed + number}", master=master,
+            )  # fmt: skip
+            results = run.all()
+            done.lines.append(_line(run, results))
+            if results.verdict == "valid":
+                shutil.rmtree(run.folder)
+            (folder / "soak.json").write_text(json.dumps([asdict(line) for line in done.lines], indent=1) + "\n")
+            say(f"{number + 1}/{runs}  {scenario.name}, seed {seed + number}: {results.headline}")
+    finally:
+        clusters.close()
+    return done
+
+
+def _line(run: Run, results: Results) -> Line:
+    fired = [event["name"] for event in run.history.events() if event["event"] == "fault-injected"]
+    counts = results.counts
+    return Line(
+        scenario=results.name, seed=results.seed, headline=results.headline, verdict=results.verdict,
+        reasons=[reason.says for reason in results.reasons] + [finding.says for finding in results.findings],
+        faults=fired, inputs=counts.get("inputs", 0), outputs=counts.get("outputs", 0),
+        transactions=counts.get("transactions", 0),
+        folder=None if results.verdict == "valid" else str(run.folder),
+    )  # fmt: skip
