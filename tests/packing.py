@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 
 from harness import registry
 from tests.rundata import Row, RunData
-from verifiers import completeness
-from verifiers.tables import Tables
+from verifiers import completeness, tables
 
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
@@ -51,14 +50,14 @@ def pack(runs: Sequence[RunData]) -> RunData:
 
 def judge(folder: Path, spark: SparkSession, cases: int) -> list[Found]:
     """Run every check on a packed folder; what each case is found to have. A check that raises is not caught."""
-    tables = Tables(folder, spark, samples_max=10_000_000)
+    run = tables.Tables(folder, spark, samples_max=10_000_000)
     found = [Found() for _ in range(cases)]
     for check in registry.checks():
-        for finding in check(tables).findings:
+        for finding in check(run).findings:
             for sample in finding.samples:
                 case, place = _home(sample)
                 found[case].findings.setdefault(finding.cls, set()).add(place)
-    for topic, partition in completeness.incomplete(tables):
+    for topic, partition in completeness.incomplete(run):
         found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
     spark.catalog.clearCache()
     return found

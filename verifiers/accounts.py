@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from verifiers import causes, inputs, summary
 from verifiers.causes import KEY
-from verifiers.spark import rows
+from verifiers.spark import rows, unless_empty
 from verifiers.tables import Tables, kept
 
 
@@ -46,20 +46,15 @@ def suspects(tables: Tables) -> DataFrame | None:
         F.col("source_partition").alias("told_p"), F.col("source_offset").alias("told_o"),
     )  # fmt: skip
     values = ("want", "got", "to", "at", "from_p", "from_o", "told_p", "told_o")
-    fits = (
-        "due = 1 AND there = 1 AND want <=> got AND to <=> at AND from_p <=> told_p "
-        "AND (from_o IS NULL OR from_o <=> told_o AND from_o < position)"
-    )
-    found = (
+    return unless_empty(
         should.unionAll(there)
         .groupBy(*KEY)
         .agg(F.sum("due").alias("due"), F.sum("there").alias("there"), *(F.max(name).alias(name) for name in values))
         .join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "from_p")), "from_p", "left")
-        .where(f"NOT coalesce({fits}, false)")
+        .where("NOT coalesce(due = 1 AND there = 1 AND want <=> got AND to <=> at AND from_p <=> told_p "
+               "AND (from_o IS NULL OR from_o <=> told_o AND from_o < position), false)")
         .select(*KEY, "there", "from_p", "from_o", "position")
-        .persist()
-    )
-    return None if found.isEmpty() else found
+    )  # fmt: skip
 
 
 def _all_fit(tables: Tables) -> bool:

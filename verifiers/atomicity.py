@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult, Finding
 from verifiers import completeness, summary
 from verifiers.findings import Sample, finding, told
-from verifiers.spark import small
+from verifiers.spark import small, unless_empty
 from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
 CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
@@ -50,7 +50,7 @@ def aborted(tables: Tables) -> DataFrame | None:
         claimed = _never_committed(tables)
         if claimed is not None:
             found = found.unionAll(tables.outputs.join(claimed, TRANSACTION, "left_semi").select(*PLACE, "number"))
-    return None if found.isEmpty() else found.distinct().persist()
+    return unless_empty(found.distinct())
 
 
 def _never_committed(tables: Tables) -> DataFrame | None:
@@ -60,8 +60,9 @@ def _never_committed(tables: Tables) -> DataFrame | None:
         F.max((F.col("type") == "fail").cast("int")).alias("failed"),
     )
     wrong = ended.where("invoked = 0 OR failed = 1").select(*TRANSACTION)
-    found = summary.output_stretches(tables).join(F.broadcast(wrong), TRANSACTION).select(*TRANSACTION).distinct()
-    return None if found.isEmpty() else found
+    return unless_empty(
+        summary.output_stretches(tables).join(F.broadcast(wrong), TRANSACTION).select(*TRANSACTION).distinct()
+    )
 
 
 @kept
@@ -90,8 +91,7 @@ def torn(tables: Tables) -> DataFrame | None:
         return None
     wrong = judged.groupBy(*TRANSACTION).agg(F.sum(F.least("visible", "records")).alias("seen"),
                                               F.sum("records").alias("all"))  # fmt: skip
-    found = judged.join(wrong.where("seen > 0 AND seen < all").drop("seen", "all"), TRANSACTION).persist()
-    return None if found.isEmpty() else found
+    return unless_empty(judged.join(wrong.where("seen > 0 AND seen < all").drop("seen", "all"), TRANSACTION))
 
 
 def _parts(tables: Tables) -> DataFrame:

@@ -128,14 +128,14 @@ def _present(tables: Tables, suspects: DataFrame) -> DataFrame:
         F.lit(True).alias("of_missing"),
     ).distinct()  # fmt: skip
     looked = there.join(intact, KEY, "left").join(missing, ["topic", "source_partition", "source_offset"], "left")
-    header = "source_partition <=> input.partition AND (input.offset IS NULL OR source_offset <=> input.offset)"
     cls = (
         F.when(F.expr("NOT intact AND due_digest IS NULL AND of_missing IS NULL"), "phantom")
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("intact_count > due") & _within(_reprocessed(tables)), "reset-reprocess")
         .when(F.expr("intact_count > due"), "duplicate")
-        .when(F.expr(f"NOT (partition <=> due_partition AND {header})"), "corrupted")
-    )
+        .when(F.expr("NOT (partition <=> due_partition AND source_partition <=> input.partition "
+                     "AND (input.offset IS NULL OR source_offset <=> input.offset))"), "corrupted")
+    )  # fmt: skip
     columns = [*KEY, "partition", "offset", "source_partition", "source_offset", "worker", "incarnation", "transaction"]
     return looked.select(cls.alias("cls"), *columns, "input").where("cls IS NOT NULL")
 

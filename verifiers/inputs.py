@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult, Reason
 from verifiers import completeness, summary
 from verifiers.findings import finding
-from verifiers.spark import rows
+from verifiers.spark import rows, unless_empty
 from verifiers.tables import Tables, kept
 
 CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
@@ -30,8 +30,7 @@ def lost(tables: Tables) -> DataFrame | None:
     holes = F.broadcast(completeness.frame(tables).where("topic = 'input'").select("partition").withColumn(
         "hole", F.lit(True)))  # fmt: skip
     both = summary.held(tables).join(log, ["partition", "offset"], "left").join(holes, "partition", "left")
-    found = both.where("there != digest OR there IS NULL AND hole IS NULL").persist()
-    return None if found.isEmpty() else found
+    return unless_empty(both.where("there != digest OR there IS NULL AND hole IS NULL"))
 
 
 @kept
@@ -45,8 +44,7 @@ def strangers(tables: Tables) -> DataFrame | None:
     known = tables.ledger.where("offset IS NOT NULL").select("partition", "offset", "digest")
     info = tables.ledger.where("offset IS NULL").select("number", "digest")
     unknown = tables.inputs.join(known, ["partition", "offset", "digest"], "left_anti")
-    found = unknown.join(info, ["number", "digest"], "left_anti").persist()
-    return None if found.isEmpty() else found
+    return unless_empty(unknown.join(info, ["number", "digest"], "left_anti"))
 
 
 def check(tables: Tables) -> CheckResult:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult
 from verifiers import atomicity, completeness, summary
 from verifiers.findings import Sample, finding
-from verifiers.spark import rows, small
+from verifiers.spark import rows, small, unless_empty
 from verifiers.tables import PLACE, Tables, kept
 
 CLAIM = "what the live observer saw at an offset is what stands there at rest"
@@ -44,8 +44,7 @@ def inconsistent(tables: Tables) -> DataFrame | None:
     hidden = atomicity.aborted(tables)
     if hidden is not None:
         differ = differ.join(hidden, PLACE, "left_anti")
-    found = differ.drop("hole").dropDuplicates().persist()
-    return None if found.isEmpty() else found
+    return unless_empty(differ.drop("hole").dropDuplicates())
 
 
 def _equal(tables: Tables) -> bool:

@@ -80,6 +80,15 @@ def rows(frame: DataFrame) -> list[Row]:
         return found
 
 
+def unless_empty(frame: DataFrame) -> DataFrame | None:
+    """The frame, kept in memory; None when it has no rows."""
+    kept = frame.persist()
+    if kept.isEmpty():
+        kept.unpersist()
+        return None
+    return kept
+
+
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
 
 

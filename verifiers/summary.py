@@ -138,4 +138,4 @@ def fingerprint(row: Column) -> list[Column]:
 
 
 def read(row: Any) -> Fingerprint:
-    return Fingerprint(rows=row["rows"], low=row["low"] or 0, high=row["high"] or 0)
+    return Fingerprint(rows=row["rows"], low=row["low"], high=row["high"])

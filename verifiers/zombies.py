@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
 from verifiers.findings import Sample, finding
-from verifiers.spark import rows, small
+from verifiers.spark import rows, small, unless_empty
 from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
 CLAIM = "nothing was committed by a producer epoch or a group member after its successor's"
@@ -40,13 +40,11 @@ def by_epoch(tables: Tables) -> DataFrame | None:
     epochs = (F.min("producer_epoch").alias("low"), F.max("producer_epoch").alias("high"))
     if tables.log.groupBy("topic", "partition", "producer_id").agg(*epochs).where("low < high").isEmpty():  # speed
         return None
-    found = (
+    return unless_empty(
         tables.log.withColumn("highest", F.max("producer_epoch").over(before))
         .where("producer_epoch < highest AND fate = 'visible'")
         .withColumnRenamed("first", "offset")
-        .persist()
     )
-    return None if found.isEmpty() else found
 
 
 @kept

@@ -24,12 +24,16 @@ class Mutant:
 
     name: str
     run: str
+    mode: str
     about: str
     change: Callable[[RunData], Expected]
 
     def make(self) -> tuple[RunData, Expected]:
         run = deepcopy(_recorded(self.run))
-        return run, self.change(run)
+        expected = self.change(run)
+        if self.mode == "ledger":
+            run.mode, run.inputs = "ledger", []
+        return run, expected
 
 
 @cache
@@ -37,13 +41,13 @@ def _recorded(name: str) -> RunData:
     return RunData.read(RUNS / name)
 
 
-def mutant(run: str) -> Callable[[Callable[[RunData], Expected]], Callable[[RunData], Expected]]:
+def mutant(run: str, mode: str = "full") -> Callable[[Callable[[RunData], Expected]], Callable[[RunData], Expected]]:
     """Put a function into the catalogue; its docstring says what happened."""
 
     def add(change: Callable[[RunData], Expected]) -> Callable[[RunData], Expected]:
         name = change.__name__.replace("_", "-")
         assert name not in MUTANTS and change.__doc__
-        MUTANTS[name] = Mutant(name=name, run=run, about=" ".join(change.__doc__.split()), change=change)
+        MUTANTS[name] = Mutant(name=name, run=run, mode=mode, about=" ".join(change.__doc__.split()), change=change)
         return change
 
     return add

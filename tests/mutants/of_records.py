@@ -244,6 +244,37 @@ def info_in_the_log(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_lost(run: RunData) -> Expected:
+    """Ledger mode: one input was never sent."""
+    row = pick(run)
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_info_took_effect(run: RunData) -> Expected:
+    """Ledger mode, harmless: an input that was never acknowledged has one output, wherever it stands in the log."""
+    ledger_row(run, pick(run)["number"])["offset"] = None
+    return {}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_info_doubled(run: RunData) -> Expected:
+    """Ledger mode: an input that was never acknowledged has two outputs."""
+    row = pick(run)
+    ledger_row(run, row["number"])["offset"] = None
+    again = resent(run, row)
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_input_changed(run: RunData) -> Expected:
+    """Ledger mode: the input's log holds another value than was acknowledged. Nobody read it, so nobody sees it."""
+    run.inputs[50]["digest"] ^= 1
+    return {}
+
+
 def _swap(run: RunData, one: Row, other: Row) -> None:
     """Exchange what stands at two places; who wrote it stays with the place."""
     names = ("number", "digest", "source_partition", "source_offset")

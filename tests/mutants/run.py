@@ -26,23 +26,28 @@ class Packs:
     """All mutants in a few folders, made once and judged as often as wanted."""
 
     def __init__(self, work: Path) -> None:
-        self.mutants = sorted(MUTANTS.values(), key=lambda each: (PACKS[each.run], each.name))
+        self.mutants = sorted(MUTANTS.values(), key=lambda each: (*_pack(each), each.name))
         self._made: list[tuple[Path, list[tuple[Mutant, Expected]]]] = []
-        for pipeline, group in groupby(self.mutants, key=lambda each: PACKS[each.run]):
+        for key, group in groupby(self.mutants, key=_pack):
             runs: list[RunData] = []
             expected = []
             for each in group:
                 run, wanted = each.make()
                 runs.append(run)
                 expected.append((each, wanted))
-            self._made.append((pack(runs).write(work / pipeline), expected))
+            self._made.append((pack(runs).write(work / "-".join(key)), expected))
 
-    def judge(self, spark: SparkSession) -> list[tuple[Mutant, Expected, Found]]:
-        return [
-            (each, wanted, found)
-            for folder, expected in self._made
-            for (each, wanted), found in zip(expected, judge(folder, spark, len(expected)), strict=True)
-        ]
+    def each(self) -> range:
+        return range(len(self._made))
+
+    def judge(self, spark: SparkSession, pack: int) -> list[tuple[Mutant, Expected, Found]]:
+        folder, expected = self._made[pack]
+        found = judge(folder, spark, len(expected))
+        return [(*mutant, each) for mutant, each in zip(expected, found, strict=True)]
+
+
+def _pack(mutant: Mutant) -> tuple[str, str]:
+    return PACKS[mutant.run], mutant.mode
 
 
 def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mutant, Expected, Found]]:
@@ -52,7 +57,8 @@ def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mu
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as work:
-        judged = Packs(Path(work)).judge(sessions.session())
+        packs = Packs(Path(work))
+        judged = [each for pack in packs.each() for each in packs.judge(sessions.session(), pack)]
     wrong = survivors(judged)
     for each, wanted, found in judged:
         mark = "WRONG" if (each, wanted, found) in wrong else "ok"
