@@ -1,20 +1,27 @@
-# Two commands: `make chaos` (the main job, its verdict and report) and `make test` (unit tests, then chaos tests).
+# Two commands: `make chaos` (the main job, its verdict and report) and `make test` (unit tests, mutants, chaos tests).
 # Both begin with `make setup`, which installs what is missing and says what it does; the second time, nothing.
 
 VENV := .venv/bin
 SEED ?=
 SEED_OPTION := $(if $(SEED),--seed $(SEED))
 
-.PHONY: chaos test check unit setup lock clean
+.PHONY: chaos test mutants conditions check unit setup lock clean
 
 chaos: setup
 	$(VENV)/onceproof run scenarios/copy-under-fire.toml $(SEED_OPTION)
 
 test: setup
-	$(VENV)/pytest tests/unit tests/chaos $(if $(SEED),--chaos-seed=$(SEED))
+	$(VENV)/pytest tests/unit tests/mutants tests/chaos $(if $(SEED),--chaos-seed=$(SEED))
 
 unit: setup
 	$(VENV)/pytest tests/unit
+
+mutants: setup
+	$(VENV)/python -m tests.mutants.run docs/mutants.md
+
+# Each condition of the verifiers taken out in turn: about an hour on two cores.
+conditions: setup
+	$(VENV)/python -m tests.mutants.conditions
 
 check: setup
 	$(VENV)/ruff check .

@@ -61,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, help="repeats the plan of an earlier run (default: a new one)")
     run.add_argument("--kafka", metavar="VERSION", help=f"Kafka version (default: the scenario's, or {DEFAULT_KAFKA})")
     run.add_argument("--faults", choices=["random"], help="besides the scenario's: drawn from the seed")
+    run.add_argument("--mode", choices=["full", "ledger"], default="full",
+                     help="full: read the input topic; ledger: trust what was acknowledged")  # fmt: skip
     run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
     run.add_argument("--runs", type=Path, default=Path("runs"), help="where the run's folder goes (default: runs)")
     run.add_argument("--quiet", action="store_true", help="print the verdict only")
@@ -110,14 +112,14 @@ def _run(options: argparse.Namespace) -> int:
     images.kafka(loaded.cluster.version)  # an unknown version is refused before anything starts
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     command = f"onceproof run {shlex.quote(str(options.scenario))} --seed {seed} --kafka {loaded.cluster.version}"
-    command += " --faults random" if options.faults else ""
+    command += (" --faults random" if options.faults else "") + (" --mode ledger" if options.mode == "ledger" else "")
     with Progress(quiet=options.quiet) as progress:
         progress.say(f"{loaded.name}, seed {seed}")
         progress.phase("up")
         with pool.lease(loaded.cluster, keep=options.keep, say=progress.say) as cluster:
             run = Run(
                 loaded, seed=seed, cluster=cluster, runs=options.runs, progress=progress, command=command,
-                master=options.spark_master,
+                master=options.spark_master, mode=options.mode,
             )  # fmt: skip
             results = run.all()
             progress.phase("down")

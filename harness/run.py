@@ -30,7 +30,7 @@ from harness.names import names
 from harness.nemesis import Nemesis
 from harness.progress import Progress
 from harness.scenario import Scenario
-from harness.verdict import Reason, Results
+from harness.verdict import Mode, Reason, Results
 from harness.wait import until
 
 _TOPIC_CONFIG = {
@@ -58,11 +58,12 @@ class Run:
         progress: Progress | None = None,
         command: str = "",
         master: str = "local[2]",
+        mode: Mode = "full",
     ) -> None:
         self.plan = plans.make(scenario, seed)
         self.cluster = cluster
         self.progress = progress or Progress(quiet=True)
-        self._command, self._master = command, master
+        self._command, self._master, self._mode = command, master, mode
         self.folder = _new_folder(runs, f"{scenario.name}-{seed}")
         (self.folder / "plan.json").write_text(self.plan.to_json())
         workload = registry.workload(scenario.workload.name)
@@ -125,7 +126,8 @@ class Run:
         for crash in self.crew.crashes:
             self.history.append("harness", "harness-error", reason=crash)
         self.cluster.collect_logs(self.folder / "cluster", since_s=self._started_wall)
-        importlib.import_module("verifiers.collect").collect(self.field, self.folder)
+        collect = importlib.import_module("verifiers.collect").collect
+        collect(self.field, self.folder, mode=self._mode, master=self._master)
 
     def verify(self) -> Results:
         self.progress.phase("verify")
@@ -141,7 +143,8 @@ class Run:
         results = Results(
             name=self.plan.scenario.name, seed=self.plan.seed, command=self._command, verdict="unknown",
             as_expected=False, expectation="the run broke off", findings=[],
-            reasons=[Reason(kind="harness-error", says=says)], checks=[], counts={}, versions=self._versions(),
+            reasons=[Reason(kind="harness-error", says=says)], checks=[], counts={},
+            versions=self._versions(), mode=self._mode,
         )  # fmt: skip
         results.write(self.folder / "results.json")
         self._report()

@@ -7,6 +7,8 @@ stands still is `unknown: stalled`, not invalid.
     unknown: vacuous         a fault, or what it needs, never happened
     unknown: indeterminate   the tables do not tell
     unknown: harness-error   we failed; nothing is said about the system
+
+`mode` says what it rests on: the full proof reads the input topic; the ledger mode trusts what was acknowledged.
 """
 
 import json
@@ -19,6 +21,7 @@ from harness import documents
 
 SCHEMA_VERSION = 1
 SAMPLES_MAX = 10
+Mode = Literal["full", "ledger"]
 Word = Literal["valid", "unknown", "invalid"]
 ReasonKind = Literal["stalled", "vacuous", "indeterminate", "harness-error"]
 
@@ -67,16 +70,18 @@ class Results:
     checks: Sequence[CheckResult]
     counts: dict[str, int]
     versions: dict[str, str]
+    mode: Mode = "full"
     schema_version: int = SCHEMA_VERSION
 
     @property
     def headline(self) -> str:
-        """`valid`, `invalid: lost, duplicate` or `unknown: vacuous`."""
-        if self.verdict == "invalid":
-            return "invalid: " + ", ".join(sorted({finding.cls for finding in self.findings}))
-        if self.verdict == "unknown":
-            return "unknown: " + ", ".join(sorted({reason.kind for reason in self.reasons}))
-        return "valid"
+        """`valid`, `invalid: lost, duplicate` or `unknown: vacuous`; ` (ledger mode)` behind it when it is that."""
+        word: str = self.verdict
+        if word == "invalid":
+            word += ": " + ", ".join(sorted({finding.cls for finding in self.findings}))
+        elif word == "unknown":
+            word += ": " + ", ".join(sorted({reason.kind for reason in self.reasons}))
+        return word + (" (ledger mode)" if self.mode == "ledger" else "")
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")

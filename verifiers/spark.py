@@ -37,6 +37,9 @@ def session(master: str = "local[2]") -> SparkSession:
     Raises whatever PySpark raises when the JVM does not come up or the master does not answer.
     """
     with _lock:
+        if _started and _process_of(_started[0]).poll() is not None:
+            _process_of(_started.pop()).stdin.close()  # its JVM has died, whoever killed it: a new one
+            SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -46,6 +49,11 @@ def session(master: str = "local[2]") -> SparkSession:
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
+
+
+def _process_of(spark: SparkSession) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    return gateway.proc
 
 
 def _process() -> dict[str, Any]:

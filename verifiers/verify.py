@@ -1,20 +1,22 @@
 """From a run's tables to its verdict. Needs no cluster; the same again gives the same.
 
-Every check runs, whatever the others found. A check that raises gives `unknown: harness-error`, never `valid`.
+Every check runs, whatever the others found. A check that raises gives `unknown: harness-error`, never `valid`; and so
+does a folder that is not what was collected, of which nothing else is said.
 """
 
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from harness import registry, vacuity, verdict
+from harness import history, plan, registry, vacuity, verdict
 from harness.errors import BadInput
 from harness.protocols import Event
-from harness.verdict import CheckResult, Reason, ReasonKind, Results
+from harness.verdict import CheckResult, Mode, Reason, ReasonKind, Results
 from verifiers import manifest
 from verifiers.spark import session
 from verifiers.tables import Tables
@@ -24,25 +26,30 @@ def verify(folder: Path, *, master: str = "local[2]") -> Results:
     """Judge a run's folder and write its results.json. Raises BadInput when it is no run's folder, or has no tables."""
     if not (folder / "tables").is_dir():
         raise BadInput(f"{folder}: no tables/; the run ended before they were collected, or this is no run's folder")
-    damage = manifest.damage(folder)
-    tables = Tables(folder, session(master))
-    checks = [_guarded(check, tables) for check in registry.checks()]
-    tables.spark.catalog.clearCache()  # what checks kept for each other
-    reasons = [Reason(kind="harness-error", says=f"damaged: {each}") for each in damage]
-    reasons += [reason for check in checks for reason in check.reasons]
-    reasons += vacuity.vacuous(tables.plan, tables.events)
-    reasons += _troubles(tables.events)
+    planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
+    damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]
+    checks: list[CheckResult] = []
+    counts: dict[str, int] = {}
+    mode: Mode = "full"
+    if not damage:  # nothing is concluded from tables that are not what was collected
+        tables = Tables(folder, session(master))
+        checks = [_guarded(check, tables) for check in registry.checks()]
+        counts, mode = _counts(tables), "full" if tables.full else "ledger"
+        with suppress(Exception):  # the session may have died; the checks then say so
+            tables.spark.catalog.clearCache()
+    reasons = [*damage, *(reason for check in checks for reason in check.reasons)]
+    reasons += vacuity.vacuous(planned, events) + _troubles(events)
     findings = [finding for check in checks for finding in check.findings]
     word = verdict.decide(findings, reasons)
-    expect = tables.plan.scenario.expect
+    expect = planned.scenario.expect
     met, says = verdict.expected(
         word, findings, reasons, want=expect.expected_verdict, classes=expect.findings
     )
-    run = next((event for event in tables.events if event["event"] == "run"), {})
+    run = next((event for event in events if event["event"] == "run"), {})
     results = Results(
-        name=tables.plan.scenario.name, seed=tables.plan.seed, command=run.get("command", shlex.join(["onceproof"])),
+        name=planned.scenario.name, seed=planned.seed, command=run.get("command", shlex.join(["onceproof"])),
         verdict=word, as_expected=met, expectation=says, findings=findings, reasons=reasons, checks=checks,
-        counts=_counts(tables), versions=run.get("versions", {}),
+        counts=counts, versions=run.get("versions", {}), mode=mode,
     )  # fmt: skip
     results.write(folder / "results.json")
     return results

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from harness import history, payload, scenario
 from harness.pytest_plugin import Chaos
@@ -27,34 +29,87 @@ def samples(results: Any, cls: str) -> list[dict[str, Any]]:
     return next((list(finding.samples) for finding in results.findings if finding.cls == cls), [])
 
 
-def write(run: Run, *, partition: int, key: bytes, value: bytes, headers: list[tuple[str, bytes]] | None = None) -> int:
-    """Write one record to the output, as somebody who does not belong there; return its offset."""
+def write(
+    run: Run, *, partition: int, key: bytes, value: bytes, header: str | None = None, end: str | None = None
+) -> int:
+    """Write one record to the output, as somebody who does not belong there; return its offset. `end`: in a transaction
+    that ends so."""
     offsets: list[int] = []
-    producer = Producer({"bootstrap.servers": run.cluster.bootstrap(0), "enable.idempotence": True})
+    identity = {"transactional.id": f"intruder-{run.names.prefix}"} if end else {}
+    producer = Producer({"bootstrap.servers": run.cluster.bootstrap(0), "enable.idempotence": True, **identity})
+    if end:
+        producer.init_transactions(20)
+        producer.begin_transaction()
     producer.produce(
-        run.names.topic("output"), value, key, partition, headers=headers or [],
+        run.names.topic("output"), value, key, partition, headers=[("onceproof", header.encode())] if header else [],
         on_delivery=lambda error, message: offsets.append(message.offset()),
     )  # fmt: skip
     assert producer.flush(20) == 0
+    if end:
+        (producer.commit_transaction if end == "commit" else producer.abort_transaction)(20)
     return offsets[0]
 
 
+def sent(run: Run, partition: int) -> dict[str, Any]:
+    """An input of that partition as it was sent: number, key, value, offset."""
+    rows = (row for part in sorted((run.folder / "ledger").glob("sent-*.parquet")) for row in
+            pq.read_table(part).to_pylist())  # fmt: skip
+    row = next(row for row in rows if row["partition"] == partition and row["offset"] > 50)
+    work, seed = run.plan.scenario.workload, run.plan.seed
+    key = payload.Keys(seed, work.keys, work.key_skew).key(row["number"])
+    return {**row, "key": key, "value": payload.value(seed, row["number"], work.record_bytes)}
+
+
 @pytest.mark.chaos
-def test_records_of_a_stranger_and_with_forged_headers_are_found(chaos: Chaos) -> None:
-    """Written after the run is at rest, before it is collected."""
-    written: dict[str, int] = {}
+def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos) -> None:
+    """Six mutants of the topics themselves, each in a partition of its own, written once the run is at rest."""
+    written: dict[str, tuple[int, int]] = {}
+    copied: dict[int, int] = {}
 
     def intrude(run: Run) -> None:
-        written["stranger"] = write(run, partition=2, key=b"k", value=b"who am I?")
+        written["stranger"] = 2, write(run, partition=2, key=b"k", value=b"who am I?")
         value = payload.value(run.plan.seed, 999_999_999, 200)
-        written["forged"] = write(
-            run, partition=3, key=b"k1", value=value, headers=[("onceproof", b"3,17,0,1,4")]
-        )  # an input that was never sent, with the header of one that was
+        written["never sent"] = 3, write(run, partition=3, key=b"k1", value=value, header="3,17,0,1,4")
+        for partition, header, end in ((0, "0,1,0,1,1", None), (1, "1,{offset},0,1,1", "commit")):
+            row = sent(run, partition)
+            copied[row["number"]] = partition
+            header = header.format(**row)
+            written[f"copy {partition}"] = partition, write(
+                run, partition=partition, key=row["key"], value=row["value"], header=header, end=end
+            )
+        row = sent(run, 4)
+        write(run, partition=4, key=row["key"], value=row["value"], header=f"4,{row['offset']},0,1,1", end="abort")
+        [(_, (position, _))] = [
+            each for each in run.cluster.admin.group_offsets(run.names.group).items() if each[0][1] == 5
+        ]
+        move = ConsumerGroupTopicPartitions(run.names.group, [TopicPartition(run.names.input, 5, position - 1)])
+        client = AdminClient({"bootstrap.servers": run.cluster.bootstrap(0)})
+        client.alter_consumer_group_offsets([move])[run.names.group].result(20)
+        written["position"] = 5, position - 1
 
     results = chaos.run(quiet_scenario(), before_collect=intrude)
-    assert results.verdict == "invalid"
-    found = [(s["partition"], s["offset"]) for s in samples(results, "phantom")]
-    assert sorted(found) == [(2, written["stranger"]), (3, written["forged"])]
+    assert results.headline == "invalid: duplicate, offset-divergence, phantom"
+
+    def places(cls: str) -> list[tuple[int, int]]:
+        return sorted((s["partition"], s["offset"]) for s in samples(results, cls))
+
+    assert places("phantom") == sorted([written["stranger"], written["never sent"]])
+    assert {written["copy 0"], written["copy 1"]} < set(places("duplicate"))
+    assert sorted(s["number"] for s in samples(results, "duplicate")) == sorted([*copied, *copied])
+    [above] = samples(results, "offset-divergence")
+    assert (above["input"]["partition"], above["input"]["offset"]) == written["position"]
+
+
+@pytest.mark.chaos
+def test_outputs_deleted_before_collect_are_not_called_lost(chaos: Chaos) -> None:
+    """The seventh mutant of the topics: somebody deletes the head of an output partition."""
+
+    def delete(run: Run) -> None:
+        run.cluster.admin.delete_records({(run.names.topic("output"), 1): 100})
+
+    results = chaos.run(quiet_scenario(), before_collect=delete)
+    assert results.headline == "unknown: indeterminate"
+    assert any("it starts at 100: somebody deleted records" in reason.says for reason in results.reasons)
 
 
 @pytest.mark.chaos

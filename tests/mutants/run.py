@@ -1,6 +1,6 @@
 """Judges every mutant and prints the table. Exit status 1 when one survives.
 
-    python -m tests.mutants.run
+    python -m tests.mutants.run [FILE]        the table, also into a Markdown file
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.mutants import of_logs, of_records, of_transactions
+from tests.mutants import damage, of_logs, of_records, of_transactions
 from tests.mutants.catalogue import MUTANTS, Expected, Mutant
 from tests.packing import Found, judge, pack
 from tests.rundata import RunData
@@ -19,6 +19,14 @@ from verifiers import spark as sessions
 
 MODULES = (of_records, of_transactions, of_logs)  # importing them fills the catalogue
 # Runs of one pipeline can be judged together.
+_HEAD = """# Mutants
+
+Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this
+class at these places, and nothing else. `make mutants` judges them and writes this table. A mutant of which nothing
+must be found is one that a verifier could take for an anomaly and must not. The counts are findings: one lost input,
+two copies of a duplicate.
+
+"""
 PACKS = {"zombie": "copy", "deletes": "copy", "aborts": "fan-out"}
 
 
@@ -55,21 +63,36 @@ def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mu
     return [each for each in judged if each[2].findings != each[1]]
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as work:
         packs = Packs(Path(work))
         judged = [each for pack in packs.each() for each in packs.judge(sessions.session(), pack)]
-    wrong = survivors(judged)
-    for each, wanted, found in judged:
-        mark = "WRONG" if (each, wanted, found) in wrong else "ok"
-        says = ", ".join(f"{cls} × {len(places)}" for cls, places in wanted.items()) or "nothing"
-        print(f"{mark:6}{each.name:40}{says:28}{each.about}")  # noqa: T201
-    for each, wanted, found in wrong:
-        print(f"\n{each.name}\n  wanted {wanted}\n  found  {found}"[:3000])  # noqa: T201
-    print(f"\n{len(judged)} mutants, {len(wrong)} not found as they should be")  # noqa: T201
+        damaged = list(damage.survivors(Path(work) / "damage"))
     sessions.stop()
-    return 1 if wrong else 0
+    wrong = survivors(judged)
+    table = _table(judged, damaged)
+    for name in arguments:
+        Path(name).write_text(_HEAD + table)
+    print(table)  # noqa: T201
+    for each, wanted, found in wrong:
+        print(f"{each.name}: wanted {wanted}, found {found}"[:3000])  # noqa: T201
+    bad = [f"{name}: {says}" for name, _, says in damaged if says]
+    print("\n".join(bad), f"\n{len(judged) + len(damaged)} mutants, {len(wrong) + len(bad)} survived")  # noqa: T201
+    return 1 if wrong or bad else 0
+
+
+def _table(judged: Sequence[tuple[Mutant, Expected, Found]], damaged: Sequence[tuple[str, str, str]]) -> str:
+    """All mutants in Markdown."""
+    lines = ["| mutant | run | what happened | must be found, and is |", "|---|---|---|---|"]
+    for each, wanted, found in judged:
+        says = ", ".join(f"{cls} × {len(places)}" for cls, places in sorted(wanted.items())) or "nothing"
+        mark = "" if found.findings == wanted else "**SURVIVED** "
+        lines.append(f"| {each.name} | {each.run} | {each.about} | {mark}{says} |")
+    for name, wanted, wrong in damaged:
+        mark = "**SURVIVED** " if wrong else ""
+        lines.append(f"| {name} | zombie | the folder is damaged | {mark}unknown: … {wanted} … |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

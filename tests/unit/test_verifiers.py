@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from harness import registry
+from harness.verdict import CheckResult
 from tests.unit.good_run import PREFIX, GoodRun
+from verifiers.tables import Tables
 from verifiers.verify import verify
 
 OUT, IN = f"{PREFIX}-output", f"{PREFIX}-input"
@@ -100,5 +104,24 @@ def test_a_missing_table_is_never_valid(spark: SparkSession, good_run: GoodRun, 
     folder = good_run.write(tmp_path / "run")
     (folder / "tables" / "batches.parquet").unlink()
     results = verify(folder)
-    assert results.verdict == "unknown"
-    assert any(reason.kind == "harness-error" for reason in results.reasons)
+    assert (results.headline, len(results.reasons)) == ("unknown: harness-error", 1)
+    assert results.reasons[0].says == "damaged: tables/batches.parquet is missing"
+
+
+def test_a_spark_session_killed_in_the_middle_is_never_valid(
+    spark: SparkSession, good_run: GoodRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two checks its JVM is killed; the verdict is `unknown`, and the next verdict has a new session."""
+    first, *others = registry.checks()
+
+    def killer(tables: Tables) -> CheckResult:
+        gateway: Any = tables.spark.sparkContext._gateway
+        gateway.proc.kill()
+        gateway.proc.wait(20)
+        return CheckResult(name="killer", claim="")
+
+    monkeypatch.setattr("harness.registry.checks", lambda: (first, killer, *others))
+    results = verify(good_run.write(tmp_path / "run"))
+    assert results.headline == "unknown: harness-error"
+    monkeypatch.undo()
+    assert verify(tmp_path / "run").headline == "valid"

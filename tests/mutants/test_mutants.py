@@ -1,0 +1,27 @@
+"""Every mutant is found with its class and its coordinates, and nothing else is. (`make mutants` prints the table.)"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.mutants import damage
+from tests.mutants.run import Packs, survivors
+from verifiers import spark as sessions
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    yield sessions.session()
+    sessions.stop()
+
+
+def test_no_mutant_survives(spark: SparkSession, tmp_path: Path) -> None:
+    packs = Packs(tmp_path)
+    wrong = [each for pack in packs.each() for each in survivors(packs.judge(spark, pack))]
+    assert [(each.name, wanted, found.findings) for each, wanted, found in wrong] == []
+
+
+def test_damage_is_never_a_verdict_on_the_system(spark: SparkSession, tmp_path: Path) -> None:
+    assert [(name, says) for name, _, says in damage.survivors(tmp_path) if says] == []
