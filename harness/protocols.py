@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.plan import PlannedFault
     from harness.scenario import FaultSpec
 
+CONTENT = "xxhash64(key, value)"
 Undo = Callable[[], None]
 Event = Mapping[str, Any]
 
@@ -69,6 +70,27 @@ class Output:
     value: bytes
 
 
+class State(Protocol):
+    """What a pipeline keeps for each input partition, and can take up again from its changelog."""
+
+    def restore(self, partition: int, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Forget the partition's state and take it up from its changelog's records: key and value, in their order."""
+        ...
+
+    def process(self, source: Source) -> Iterable[Output]:
+        """Take one input in; its outputs, the changelog's among them."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """What is right about totals, as Spark SQL: `total` over an output's `key` and `value`, in integers; `amount` over
+    an input's `number`. A total is the one before it of its key in its partition, plus its own input's amount."""
+
+    total: str
+    amount: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """A pipeline and what is right about it.
@@ -76,13 +98,21 @@ class Workload:
     `expected` is Spark SQL over the view `inputs(partition, offset, number, digest, input)`, one row an input, giving
     one row an output: `topic, partition, number, digest, input`. `input` is passed on untouched: it says which input an
     output comes from. The two switches are what the negative controls turn.
+
+    An input's outputs come from `transform`, or from `state`, which is kept in the topic `changelog`, in the partition
+    of the input. `identity` is the digest by which an output is compared with what is expected, as Spark SQL over its
+    `key` and `value`.
     """
 
     name: str
     about: str
-    transform: Callable[[Source], Iterable[Output]]
+    transform: Callable[[Source], Iterable[Output]] | None = None
     expected: str
     topics: tuple[str, ...] = ("output",)
     transactional: bool = True
     seek_back: bool = True
+    identity: str = CONTENT
+    state: Callable[[], State] | None = None
+    changelog: str = ""
+    aggregate: Aggregate | None = None
     rows: tuple[str, ...] = field(default=())

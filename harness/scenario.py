@@ -25,8 +25,8 @@ DEFAULT_KAFKA = "4.3.1"
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
 FindingClass = Literal[
     "lost", "duplicate", "phantom", "corrupted", "aborted-read", "torn-transaction", "reordered", "zombie-write",
-    "inconsistent-read", "input-lost", "offset-divergence",
-    "hung-transaction", "reset-skip", "reset-reprocess", "replica-divergence",
+    "inconsistent-read", "input-lost", "offset-divergence", "hung-transaction", "reset-skip", "reset-reprocess",
+    "replica-divergence", "wrong-aggregate",
 ]  # fmt: skip
 Positive = Annotated[int, Field(gt=0)]
 

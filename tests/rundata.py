@@ -21,7 +21,8 @@ from workloads.processes.observer import SCHEMA as OBSERVED
 
 INPUTS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("number", pa.int64()), ("digest", pa.int64())])
 OUTPUTS = pa.schema([("topic", pa.string()), *INPUTS, ("source_partition", pa.int32()), ("source_offset", pa.int64()),
-                     ("worker", pa.int32()), ("incarnation", pa.int32()), ("transaction", pa.int64())])  # fmt: skip
+                     ("worker", pa.int32()), ("incarnation", pa.int32()), ("transaction", pa.int64()),
+                     ("content", pa.int64()), ("total", pa.int64()), ("grouping", pa.int64())])  # fmt: skip
 Row = dict[str, Any]
 
 
@@ -117,8 +118,9 @@ class RunData:
         self.outputs.append(added)
         if self.observed:
             self.observed.append(
-                {**{key: added[key] for key in ("partition", "offset", "number", "digest")},
-                 "topic": self.prefix + topic, "at": self.observed[-1]["at"]}
+                {**{key: added[key] for key in ("partition", "offset", "number")},
+                 "digest": added.get("content") or added["digest"], "topic": self.prefix + topic,
+                 "at": self.observed[-1]["at"]}
             )  # fmt: skip
         return added
 

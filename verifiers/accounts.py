@@ -80,8 +80,12 @@ def _all_fit(tables: Tables) -> bool:
 @kept
 def fitting(tables: Tables) -> DataFrame:
     """The outputs that stand and are no suspects; `tables.outputs` itself when all fit."""
+    return without_suspects(tables, causes.standing(tables))
+
+
+def without_suspects(tables: Tables, outputs: DataFrame) -> DataFrame:
     wrong = suspects(tables)
     if wrong is None:
-        return causes.standing(tables)
+        return outputs
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
-    return causes.standing(tables).alias("o").join(wrong.alias("s"), same, "left_anti").persist()
+    return outputs.alias("o").join(wrong.alias("s"), same, "left_anti").persist()

@@ -2,7 +2,8 @@
 
     tables/inputs.parquet      partition offset number digest                        read by Spark, read_committed
     tables/outputs.parquet     topic partition offset number digest, and the header's word: source_partition
-                               source_offset worker incarnation transaction (null where it has no such header)
+                               source_offset worker incarnation transaction (null where it has no such header);
+                               content (of all of it, where digest is of a part), total and grouping (of an aggregate)
     tables/batches.parquet     batch headers of every replica, from the segments
     tables/commits.parquet     the positions that the group committed, in the order of the log
     tables/collect.json        mode, pinned starts and ends, LSO, the group's positions, open transactions, row counts
@@ -20,11 +21,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from harness import topology
+from harness import registry, topology
 from harness.admin import Admin, AdminError, Partition
 from harness.cluster import LogAccess
 from harness.field import Field
 from harness.payload import NUMBER_DIGITS
+from harness.protocols import CONTENT
 from harness.quiesce import judged
 from verifiers import manifest, positions, segments
 from verifiers.spark import session
@@ -133,7 +135,7 @@ def _read(spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[di
 
 
 _NUMBER = f"try_cast(cast(substring(value, 1, {NUMBER_DIGITS}) AS string) AS bigint) AS number"
-_DIGEST = "xxhash64(key, value) AS digest"
+_DIGEST = f"{CONTENT} AS digest"
 
 
 def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]], target: Path) -> int:
@@ -144,18 +146,23 @@ def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[s
 def _outputs(spark: SparkSession, bootstrap: str, field: Field, pinned: list[dict[str, Any]], target: Path) -> int:
     roles: Mapping[str, str] = {field.names.topic(role): role for role in field.names.outputs}
     naming = " ".join(f"WHEN '{topic}' THEN '{role}'" for topic, role in roles.items())
+    work = registry.workload(field.plan.scenario.workload.name)
+    judged_apart = work.identity != CONTENT
+    total = work.aggregate.total if work.aggregate else "cast(NULL AS bigint)"
     provenance = "filter(headers, h -> h.key = 'onceproof')"
     frame = (
         _read(spark, bootstrap, set(roles), pinned)
         .selectExpr(
-            f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, _DIGEST,
+            f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, f"{work.identity} AS digest",
+            f"{CONTENT if judged_apart else 'cast(NULL AS bigint)'} AS content", f"{total} AS total",
+            f"{'xxhash64(key)' if work.aggregate else 'cast(NULL AS bigint)'} AS grouping",
             f"CASE WHEN size({provenance}) = 1 THEN split(cast({provenance}[0].value AS string), ',') END AS told",
         )
         .selectExpr(
             "topic", "partition", "offset", "number", "digest",
             "try_cast(get(told, 0) AS int) AS source_partition", "try_cast(get(told, 1) AS bigint) AS source_offset",
             "try_cast(get(told, 2) AS int) AS worker", "try_cast(get(told, 3) AS int) AS incarnation",
-            "try_cast(get(told, 4) AS bigint) AS transaction",
+            "try_cast(get(told, 4) AS bigint) AS transaction", "content", "total", "grouping",
         )
     )  # fmt: skip
     return _write(frame, target)

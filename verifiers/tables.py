@@ -31,7 +31,8 @@ SCHEMA_VERSION = 2
 LEDGER = "number bigint, partition int, offset bigint, digest bigint"
 INPUTS = "partition int, offset bigint, number bigint, digest bigint"
 OUTPUTS = ("topic string, partition int, offset bigint, number bigint, digest bigint, source_partition int, "
-           "source_offset bigint, worker int, incarnation int, transaction bigint")  # fmt: skip
+           "source_offset bigint, worker int, incarnation int, transaction bigint, content bigint, total bigint, "
+           "grouping bigint")  # fmt: skip
 OBSERVED = "topic string, partition int, offset bigint, number bigint, digest bigint"
 BATCHES = ("topic string, partition int, broker string, first bigint, last bigint, records int, producer_id bigint, "
            "producer_epoch smallint, sequence int, transactional boolean, control string, crc bigint, "

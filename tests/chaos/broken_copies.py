@@ -1,11 +1,12 @@
-"""Copies that are broken in one record, as an edit of workloads/copy.py would break them."""
+"""Pipelines that are broken in one place, as an edit of workloads/copy.py or workloads/sums.py would break them."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from harness.protocols import Output, Source
 from workloads.copy import COPY, copy
+from workloads.sums import SUMS, Sums
 
 PLACE = (3, 1234)
 FIRST = (3, 0)
@@ -43,8 +44,17 @@ def skips_in_transaction(count: int) -> Callable[[Source], Iterator[Output]]:
     return transform
 
 
+class KeepsWhatWasAborted(Sums):
+    """Takes a partition's state up once, and not again after an abort."""
+
+    def restore(self, partition: int, records: Iterable[tuple[bytes, bytes]]) -> None:
+        if partition not in self._sums:
+            super().restore(partition, records)
+
+
 SKIPS_ONE = replace(COPY, name="skips-one", transform=skips(PLACE))
 DOUBLES_ONE = replace(COPY, name="doubles-one", transform=doubles(PLACE))
 SKIPS_FIRST = replace(COPY, name="skips-first", transform=skips(FIRST))
 DOUBLES_FIRST = replace(COPY, name="doubles-first", transform=doubles(FIRST))
 SKIPS_AT_FAULT = replace(COPY, name="skips-at-fault", transform=skips_in_transaction(8))
+KEEPS_WHAT_WAS_ABORTED = replace(SUMS, name="keeps-what-was-aborted", state=KeepsWhatWasAborted)

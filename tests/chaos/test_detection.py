@@ -131,6 +131,20 @@ def test_a_copy_that_skips_or_doubles_one_record_is_found(chaos: Chaos, broken: 
 
 
 @pytest.mark.chaos
+def test_a_state_that_keeps_what_was_aborted_gives_wrong_totals(chaos: Chaos) -> None:
+    raw = {
+        "name": "detection-state",
+        "about": "sums whose state is not taken up again after an abort",
+        "workload": {"name": f"{BROKEN}:KEEPS_WHAT_WAS_ABORTED", "records": 20_000, "records_per_s": 4_000},
+        "faults": [{"name": "refuse-writes", "topic": "changelog", "lasts_s": 2,
+                    "when": {"worker": 0, "phase": "begun", "count": 8}}],
+        "expect": {"findings": ["wrong-aggregate"]},
+    }  # fmt: skip
+    for sample in samples(chaos.check(scenario.parse(raw, where="test")), "wrong-aggregate"):
+        assert sample["total"] > sample["total_before"] + sample["amount"]
+
+
+@pytest.mark.chaos
 def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_found(chaos: Chaos) -> None:
     raw = {
         "name": "detection-at-fault",

@@ -25,8 +25,8 @@ from harness import registry
 from tests.mutants.run import Packs, survivors
 from verifiers import spark as sessions
 
-MODULES = ("accounts", "atomicity", "causes", "completeness", "exactly_once", "inputs", "offsets", "order", "readers",
-           "replicas", "summary", "tables", "transactions", "zombies")  # fmt: skip
+MODULES = ("accounts", "aggregate", "atomicity", "causes", "completeness", "exactly_once", "inputs", "offsets",
+           "order", "readers", "replicas", "summary", "tables", "transactions", "zombies")  # fmt: skip
 _TOKEN = re.compile(r"(\(|\)|\bAND\b|\bOR\b)")
 _HOLE = "\x00"
 

@@ -1,6 +1,6 @@
 """Records the small good runs that mutants are made from: real clusters, real faults, kept in tests/mutants/runs.
 
-    python -m tests.mutants.record
+    python -m tests.mutants.record [NAME …]
 
 Needs a container engine. Only what verify reads is kept.
 """
@@ -37,6 +37,16 @@ SCENARIOS: list[dict[str, Any]] = [
         ],
     },
     {
+        "name": "totals",
+        "about": "running sums; a worker is killed with its transaction open, then a lane is cut",
+        "workload": {"name": "sums", **_SMALL},
+        "faults": [
+            {"name": "kill-worker", "target": "worker-1", "when": {"worker": 1, "phase": "produced", "count": 8},
+             "lasts_s": 1},
+            {"name": "refuse-writes", "topic": "changelog", "at_s": 4, "lasts_s": 2},
+        ],
+    },
+    {
         "name": "deletes",
         "about": "copy; records are deleted behind the committed position",
         "workload": {"name": "copy", **_SMALL},
@@ -45,8 +55,9 @@ SCENARIOS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def main() -> int:
-    specs = [scenario.parse(raw, where="record.py") for raw in SCENARIOS]
+def main(names: list[str]) -> int:
+    chosen = [raw for raw in SCENARIOS if raw["name"] in names or not names]
+    specs = [scenario.parse(raw, where="record.py") for raw in chosen]
     with pool.lease(specs[0].cluster, keep=False) as cluster, tempfile.TemporaryDirectory() as work:
         for spec in specs:
             run = Run(spec, seed=1, cluster=cluster, runs=Path(work), command=f"tests.mutants.record {spec.name}")
@@ -61,4 +72,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.mutants import damage, of_logs, of_records, of_transactions
+from tests.mutants import damage, of_logs, of_records, of_totals, of_transactions
 from tests.mutants.catalogue import MUTANTS, Expected, Mutant
 from tests.packing import Found, judge, pack
 from tests.rundata import RunData
 from verifiers import spark as sessions
 
-MODULES = (of_records, of_transactions, of_logs)  # importing them fills the catalogue
+MODULES = (of_records, of_transactions, of_logs, of_totals)  # importing them fills the catalogue
 # Runs of one pipeline can be judged together.
 _HEAD = """# Mutants
 
@@ -27,7 +27,7 @@ must be found is one that a verifier could take for an anomaly and must not. The
 two copies of a duplicate.
 
 """
-PACKS = {"zombie": "copy", "deletes": "copy", "aborts": "fan-out"}
+PACKS = {"zombie": "copy", "deletes": "copy", "aborts": "fan-out", "totals": "sums"}
 
 
 class Packs:

@@ -4,7 +4,7 @@ The calls are those of the pipeline's loop, and each may raise ClientError, whic
 kind of error it is; the loop decides by kind alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -54,6 +54,15 @@ class Client(Protocol):
     def send_offsets(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None: ...
     def commit(self) -> None: ...
     def abort(self) -> None: ...
+    def assigned(self) -> list[int]:
+        """The input partitions that are ours."""
+        ...
+
+    def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Key and value of every committed record of a partition, up to its high watermark at the call: it waits there
+        until the transactions below it are decided."""
+        ...
+
     def rewind(self) -> None:
         """Seek every partition back to the group's committed position: an abort does not."""
         ...

@@ -9,10 +9,20 @@ Two things a pipeline on it must get right, and that are easy to get wrong:
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from harness.protocols import Source
 from workloads.clients import Batch, ClientError
@@ -25,6 +35,7 @@ HEADER = "onceproof"
 
 class Librdkafka:
     def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = config
         self._input: str = config["input"]
         self._batch: int = config["transaction_records"]
         self._transactional: bool = config["transactional"]
@@ -126,6 +137,45 @@ class Librdkafka:
         if self._transactional:
             self._retrying("abort", lambda: self._producer.abort_transaction(_CALL_TIMEOUT_S))
 
+    def assigned(self) -> list[int]:
+        return [each.partition for each in self._consumer.assignment()]
+
+    def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        place = TopicPartition(topic, partition, OFFSET_BEGINNING)
+        client = {key: self._config[key] for key in ("bootstrap", "client_config", "name", "incarnation")}
+        ends: list[int] = []
+
+        def high_watermark() -> None:
+            admin = AdminClient(_common(client))
+            told = admin.list_offsets(
+                {TopicPartition(topic, partition): OffsetSpec.latest()}, request_timeout=_CALL_TIMEOUT_S,
+                isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            )  # fmt: skip
+            ends[:] = [each.result(_CALL_TIMEOUT_S).offset for each in told.values()]
+
+        self._retrying("list-offsets", high_watermark)
+        reader = Consumer({**_common(client), "group.id": f"{client['name']}-restores", "enable.partition.eof": True,
+                           "isolation.level": "read_committed", "enable.auto.commit": False})  # fmt: skip
+        try:
+            reader.assign([place])
+            yield from self._until(reader, ends[0])
+        finally:
+            reader.close()
+
+    def _until(self, reader: Consumer, end: int) -> Iterator[tuple[bytes, bytes]]:
+        """What a consumer reads until its position is `end`."""
+        deadline = time.monotonic() + self._patience_s
+        while end > 0:
+            for message in reader.consume(1000, timeout=_POLL_TIMEOUT_S):
+                error = message.error()
+                if error is None:
+                    yield message.key() or b"", message.value() or b""
+                elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= end:
+                    return
+            if time.monotonic() > deadline:
+                says = f"offset {end} of the changelog not reached"
+                raise ClientError("restore", "_TIMED_OUT", abortable=False, fatal=True, text=says)
+
     def rewind(self) -> None:
         assigned = self._consumer.assignment()
         if not assigned:
@@ -194,7 +244,7 @@ class Librdkafka:
 def _retriable(call: str, error: KafkaError) -> bool:
     if error.fatal() or error.txn_requires_abort():
         return False
-    if call in ("committed", "commit") and error.code() in (
+    if call in ("committed", "commit", "list-offsets") and error.code() in (
         KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._WAIT_COORD,
         KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR, KafkaError.REQUEST_TIMED_OUT,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.UNSTABLE_OFFSET_COMMIT,

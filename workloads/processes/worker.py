@@ -16,6 +16,7 @@ next incarnation, as an orchestrator would.
 import gc
 import os
 import sys
+from collections.abc import Iterable
 
 from harness import registry
 from harness.protocols import Output, Source, Workload
@@ -29,6 +30,7 @@ EXIT_FATAL = 17
 class Worker:
     def __init__(self, child: Child, workload: Workload, client: Client) -> None:
         self._child, self._workload, self._client = child, workload, client
+        self._state = workload.state() if workload.state is not None else None
         self._topics: dict[str, str] = child.config["topics"]
         self._identity = f"{child.config['worker']},{child.config['incarnation']}"
         self._transaction: int = child.config["first_transaction"]
@@ -42,6 +44,7 @@ class Worker:
             batch = self._client.poll()
             if batch.assigned:
                 self._child.emit("assigned", partitions=batch.assigned)
+                self._restore()
             for reset in batch.resets:
                 self._child.emit("position-reset", **reset)
             if batch.records:
@@ -74,7 +77,7 @@ class Worker:
             self._child.emit("begin", transaction=self._transaction)
             self._stop("begun")
             for source in batch.records:
-                for output in self._workload.transform(source):
+                for output in self._outputs(source):
                     self._send(source, output)
             outputs = self._client.flush()
             self._stop("produced")
@@ -94,6 +97,20 @@ class Worker:
             return False
         return True
 
+    def _outputs(self, source: Source) -> Iterable[Output]:
+        if self._state is not None:
+            return self._state.process(source)
+        assert self._workload.transform is not None
+        return self._workload.transform(source)
+
+    def _restore(self) -> None:
+        """Take the state up from the changelog: what an abort undid, or another owner added, is then as committed."""
+        if self._state is None:
+            return
+        for partition in self._client.assigned():
+            records = self._client.read_all(self._topics[self._workload.changelog], partition)
+            self._state.restore(partition, records)
+
     def _send(self, source: Source, output: Output) -> None:
         provenance = f"{source.partition},{source.offset},{self._identity},{self._transaction}"
         self._client.send(
@@ -103,6 +120,7 @@ class Worker:
     def _seek_back(self) -> None:
         if self._workload.seek_back:
             self._client.rewind()
+            self._restore()
 
     def _stuck(self, call: str, batch: Batch) -> None:
         """A call that never returns, before commit was called."""

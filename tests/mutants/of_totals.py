@@ -1,0 +1,80 @@
+"""Mutants of totals: an update that a state missed, a total that is another, one that cannot be read."""
+
+from tests.mutants.catalogue import Expected, each_of, input_of, mutant, pick, place_of
+from tests.rundata import Row, RunData
+
+TOTALS = "totals"
+
+
+@mutant(TOTALS)
+def update_missed(run: RunData) -> Expected:
+    """The state that a total was made from misses an earlier update; all later totals of the key go on from there."""
+    row, *later = _of_key(run, pick(run, "sums"))
+    for each in [row, *later]:
+        each["total"] -= 7
+    return {"wrong-aggregate": {place_of(row)}}
+
+
+@mutant(TOTALS)
+def update_added_twice(run: RunData) -> Expected:
+    """An aborted transaction's update stayed in the state, and was added again."""
+    row, *later = _of_key(run, pick(run, "changelog", 1))
+    for each in [row, *later]:
+        each["total"] += 5
+    return {"wrong-aggregate": {place_of(row)}}
+
+
+@mutant(TOTALS)
+def one_total_wrong(run: RunData) -> Expected:
+    """One total is another than its state's: its own step is wrong, and the next one's."""
+    row, following, *_ = _of_key(run, pick(run, "sums"))
+    row["total"] += 1
+    return {"wrong-aggregate": {place_of(row), place_of(following)}}
+
+
+@mutant(TOTALS)
+def total_unreadable(run: RunData) -> Expected:
+    """One total cannot be read; the next one's step is not its own amount."""
+    row, following, *_ = _of_key(run, pick(run, "sums"))
+    row["total"] = None
+    return {"wrong-aggregate": {place_of(row), place_of(following)}}
+
+
+@mutant(TOTALS)
+def first_total_wrong(run: RunData) -> Expected:
+    """The first total of a key does not begin at nothing; those after it go on from there."""
+    first = min(each_of(run, "sums", 2), key=lambda row: int(row["offset"]))
+    for each in _of_key(run, first):
+        each["total"] += 9
+    return {"wrong-aggregate": {place_of(first)}}
+
+
+@mutant(TOTALS)
+def lost_from_the_state_too(run: RunData) -> Expected:
+    """An input was skipped, on both topics and in the state: it is lost, and every step of a total is right."""
+    number = pick(run, "sums")["number"]
+    places = {input_of(run.output(number, "sums"))}
+    for topic in ("sums", "changelog"):
+        row, *later = _of_key(run, run.output(number, topic))
+        for each in later:
+            each["total"] -= number % 100 + 1
+        run.remove_output(row)
+    return {"lost": places}
+
+
+@mutant(TOTALS)
+def doubled_in_the_state_too(run: RunData) -> Expected:
+    """An input was taken in twice, in one transaction: it is a duplicate, and every step of a total is right."""
+    row, *later = _of_key(run, pick(run, "sums"))
+    amount = row["number"] % 100 + 1
+    again = run.insert_output({**row, "total": row["total"] + amount}, row["offset"], counted=True)
+    for each in later:
+        each["total"] += amount
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+def _of_key(run: RunData, row: Row) -> list[Row]:
+    """This output and those of its key behind it, in its partition."""
+    rows = [each for each in each_of(run, row["topic"], row["partition"]) if each["grouping"] == row["grouping"]
+            and each["offset"] >= row["offset"]]  # fmt: skip
+    return sorted(rows, key=lambda each: int(each["offset"]))

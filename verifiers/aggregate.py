@@ -1,0 +1,46 @@
+"""Do the totals agree with the inputs?
+
+    wrong-aggregate    a total is not the one before it of the same key, plus its own input's amount
+
+    sums/3, key k7:   input 41 (amount 42) → 310      input 97 (amount 98) → 408      right
+                                                      input 97 (amount 98) → 366      wrong: it misses input 41
+
+Judged is each step, in the order of the output partition: so a total that misses something is found where it first
+does, and those after it, which go on from there, are not. An input that is `lost` or `duplicate` is that, and its
+total's steps may be right. Integers only. What a workload's totals and amounts are, it says as Spark SQL.
+"""
+
+from functools import partial
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from harness.verdict import CheckResult
+from verifiers import accounts, causes
+from verifiers.findings import Sample, finding, told
+from verifiers.tables import Tables
+
+CLAIM = "each total is the one before it of its key, plus its own input's amount"
+
+
+def check(tables: Tables) -> CheckResult:
+    right = tables.workload.aggregate
+    if right is None:
+        return CheckResult(name="aggregate", claim=CLAIM)
+    before = F.expr("lag(total) IGNORE NULLS OVER (PARTITION BY topic, partition, grouping ORDER BY offset)")
+    steps = causes.standing(tables).withColumn("before", before).withColumn("amount", F.expr(right.amount))
+    wrong = accounts.without_suspects(tables, steps).where("NOT coalesce(total = coalesce(before, 0) + amount, false)")
+    says = "totals are not the one before them of their key, plus their input's amount"
+    findings = finding(tables, "wrong-aggregate", says, wrong, partial(_sample, tables))
+    return CheckResult(name="aggregate", claim=CLAIM, findings=findings)
+
+
+def _sample(tables: Tables, row: Any) -> Sample:
+    return {
+        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        "number": row["number"], "header": told(row), "total": row["total"], "total_before": row["before"],
+        "amount": row["amount"], "input": {"partition": row["source_partition"], "offset": row["source_offset"]},
+    }  # fmt: skip
+
+
+CHECKS = (check,)
