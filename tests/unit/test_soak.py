@@ -1,0 +1,56 @@
+"""Random periods are drawn as they say, and a soak's bound follows from what was judged."""
+
+import pytest
+
+from harness import plan
+from harness.cli import main
+from harness.scenario import Scenario, parse
+from harness.soak import Line, Soak
+
+
+def scenario(periods: int) -> Scenario:
+    work = {"name": "copy", "workers": 3}
+    return parse({"name": "random", "about": "drawn", "workload": work, "random": {"periods": periods}}, where="test")
+
+
+def test_the_same_seed_draws_the_same_faults() -> None:
+    assert plan.make(scenario(4), 7).to_json() == plan.make(scenario(4), 7).to_json()
+    assert plan.make(scenario(4), 7).faults != plan.make(scenario(4), 8).faults
+
+
+def test_one_period_in_four_is_free_and_no_set_takes_two_nodes_or_a_worker_twice() -> None:
+    free = 0
+    for seed in range(200):
+        faults = [fault.spec.model_dump() for fault in plan.make(scenario(1), seed).faults]
+        free += not faults
+        targets = [str(fault.get("target", "")) for fault in faults]
+        workers = [target for target in targets if target.startswith("worker-")]
+        workers += [f"worker-{fault['when']['worker']}" for fault in faults if fault["when"]]
+        assert len(workers) == len(set(workers)), faults
+        assert sum(bool(target) and not target.startswith("worker-") for target in targets) <= 1, faults
+        assert all(fault["at_s"] < 30 for fault in faults if fault["at_s"] is not None), faults
+    assert 25 < free < 75
+
+
+def soaked(*verdicts: str) -> Soak:
+    lines = [
+        Line(scenario="copy", seed=seed, headline=verdict, verdict=verdict, reasons=["why"], faults=["kill"], inputs=10,
+             outputs=10, transactions=2, folder=None)
+        for seed, verdict in enumerate(verdicts)
+    ]  # fmt: skip
+    return Soak(lines=lines)
+
+
+def test_fifty_valid_runs_bound_the_chance_of_a_violation() -> None:
+    bound = soaked(*["valid"] * 50, "unknown").bound
+    assert bound is not None and 0.058 < bound < 0.0583
+    assert soaked("valid", "invalid").bound is None
+    assert soaked("unknown").bound is None
+    assert "| copy, seed 1 | unknown: why |" in soaked("valid", "unknown").summary()
+
+
+def test_a_soak_of_no_runs_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["soak", "--runs", "0"])
+    assert ended.value.code == 2
+    assert "'0': allowed: a whole number from 1 on" in capsys.readouterr().err
