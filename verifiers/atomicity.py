@@ -15,7 +15,7 @@ visible, aborted, open or not there at all.
       commit was called and failed (`info`), all visible  whole: it took effect, its answer was lost
 
 `info` excuses an aborted-read where commit was called; it excuses nothing of a torn transaction. Parts in incomplete
-partitions, or below a log start, are not judged.
+partitions, below a log start, or of which the worker was not told the offsets, are not judged.
 """
 
 from functools import partial

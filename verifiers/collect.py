@@ -40,7 +40,6 @@ _SOURCE_OPTIONS = {
     "kafka.max.poll.records": "5000",
     "kafka.receive.buffer.bytes": str(2 << 20),
     "kafkaConsumer.pollTimeoutMs": "60000",
-    "includeHeaders": "true",
     "failOnDataLoss": "true",
 }
 
@@ -115,7 +114,9 @@ def _standing(field: Field, partitions: list[Partition]) -> dict[str, Any]:
     return {"positions": positions, "open_transactions": open_transactions}
 
 
-def _read(spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[dict[str, Any]]) -> DataFrame:
+def _read(
+    spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[dict[str, Any]], *, headers: bool
+) -> DataFrame:
     def offsets(which: str) -> str:
         nested: dict[str, dict[str, int]] = {}
         for each in pinned:
@@ -128,6 +129,7 @@ def _read(spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[di
         reader = reader.option(key, value)
     return (
         reader.option("subscribe", ",".join(sorted(topics)))
+        .option("includeHeaders", str(headers).lower())
         .option("startingOffsets", offsets("start"))
         .option("endingOffsets", offsets("end"))
         .load()
@@ -139,7 +141,8 @@ _DIGEST = f"{CONTENT} AS digest"
 
 
 def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]], target: Path) -> int:
-    frame = _read(spark, bootstrap, {topic}, pinned).selectExpr("partition", "offset", _NUMBER, _DIGEST)
+    frame = _read(spark, bootstrap, {topic}, pinned, headers=False)
+    frame = frame.selectExpr("partition", "offset", _NUMBER, _DIGEST)
     return _write(frame, target)
 
 
@@ -151,7 +154,7 @@ def _outputs(spark: SparkSession, bootstrap: str, field: Field, pinned: list[dic
     total = work.aggregate.total if work.aggregate else "cast(NULL AS bigint)"
     provenance = "filter(headers, h -> h.key = 'onceproof')"
     frame = (
-        _read(spark, bootstrap, set(roles), pinned)
+        _read(spark, bootstrap, set(roles), pinned, headers=True)
         .selectExpr(
             f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, f"{work.identity} AS digest",
             f"{CONTENT if judged_apart else 'cast(NULL AS bigint)'} AS content", f"{total} AS total",

@@ -57,7 +57,7 @@ class Librdkafka:
         if self._transactional:
             self._retrying("init-transactions", lambda: self._producer.init_transactions(_CALL_TIMEOUT_S))
         self._consumer.subscribe(
-            [self._input], on_assign=self._on_assign, on_revoke=self._on_rebalance, on_lost=self._on_rebalance
+            [self._input], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
         )
 
     def poll(self) -> Batch:
@@ -202,11 +202,14 @@ class Librdkafka:
         self._call("close", self._consumer.close)
 
     def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """One poll may see several rebalances, and each may add to what is ours."""
         self._rebalanced = True
-        self._assigned = [each.partition for each in partitions]
+        self._assigned += [each.partition for each in partitions]
 
-    def _on_rebalance(self, _consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+    def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._rebalanced = True
+        gone = {each.partition for each in partitions}
+        self._assigned = [partition for partition in self._assigned if partition not in gone]
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
@@ -217,6 +220,9 @@ class Librdkafka:
         seen = self._delivered.get(place)
         if seen is None:
             self._delivered[place] = [1, offset, offset]
+        elif offset < 0 or seen[1] < 0:
+            # A batch that the broker had already (DUPLICATE_SEQUENCE_NUMBER) is acknowledged without its offset.
+            self._delivered[place] = [seen[0] + 1, -1, -1]
         else:
             seen[0] += 1
             seen[2] = offset

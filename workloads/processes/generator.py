@@ -112,7 +112,9 @@ class Generator:
     def _delivered(self, error: KafkaError | None, message: Any) -> None:
         number = int(message.value()[: payload.NUMBER_DIGITS])
         partition, digest = self._sent.pop(number)
-        self._ledger.add(number, partition, None if error is not None else message.offset(), digest)
+        # Acknowledged without its offset: a batch that the broker had already. The log then says where it is.
+        known = error is None and message.offset() >= 0
+        self._ledger.add(number, partition, message.offset() if known else None, digest)
 
     def _finish(self) -> None:
         left = self._producer.flush(_FLUSH_DEADLINE_S)
