@@ -22,8 +22,9 @@ from verifiers.findings import Sample, finding
 from verifiers.spark import rows, small, unless_empty
 from verifiers.tables import PLACE, Tables, kept
 
-# The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part.
-_CONTENT = F.expr("coalesce(content, digest)")
+# The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part. (No
+# column here: it would belong to the first Spark session of the process.)
+_CONTENT = "coalesce(content, digest)"
 CLAIM = "what the live observer saw at an offset is what stands there at rest"
 
 
@@ -38,7 +39,7 @@ def inconsistent(tables: Tables) -> DataFrame | None:
         "topic string, partition int, start bigint",
     )
     at_rest = tables.outputs.select(*PLACE, F.col("number").alias("number_at_rest"),
-                                    _CONTENT.alias("digest_at_rest"))  # fmt: skip
+                                    F.expr(_CONTENT).alias("digest_at_rest"))  # fmt: skip
     both = tables.observed.join(F.broadcast(starts), ["topic", "partition"]).where("offset >= start").drop("start")
     differ = both.join(at_rest, PLACE, "left").where("digest_at_rest IS NULL OR digest != digest_at_rest")
     holes = F.broadcast(completeness.frame(tables).withColumn("hole", F.lit(True)))
@@ -53,7 +54,7 @@ def _equal(tables: Tables) -> bool:
     """Whether the observer saw just what is there at rest, by fingerprint, as it does in most runs."""
     assert tables.observed is not None
     observed = tables.observed.select(F.lit("observed").alias("kind"), F.xxhash64(*PLACE, "digest").alias("row"))
-    at_rest = tables.outputs.select(F.lit("at rest").alias("kind"), F.xxhash64(*PLACE, _CONTENT).alias("row"))
+    at_rest = tables.outputs.select(F.lit("at rest").alias("kind"), F.xxhash64(*PLACE, F.expr(_CONTENT)).alias("row"))
     both = rows(observed.unionAll(at_rest).groupBy("kind").agg(*summary.fingerprint(F.col("row"))))
     prints = {each["kind"]: summary.read(each) for each in both}
     return prints.get("observed", summary.NOTHING) == prints.get("at rest", summary.NOTHING)
