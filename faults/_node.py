@@ -3,12 +3,13 @@
 The proof is read back from the engine after the act: a fault that did nothing must not pass for one that did.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field as Key
 
+from harness.draw import Chance
 from harness.errors import DeadlineError
 from harness.field import NODE_ROLE, Field
 from harness.plan import PlannedFault
@@ -33,6 +34,12 @@ def strike(field: Field, fault: PlannedFault, act: Callable[[str], None]) -> str
         until(f"{node} to be hit", lambda: field.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
     field.note("node-state", fault=fault.id, node=node, state=field.cluster.state(node))
     return node
+
+
+def draw_node(chance: Chance) -> Mapping[str, Any] | None:
+    """A node for some seconds, when no other fault of the period takes one away."""
+    role = chance.node()
+    return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
 
 
 def not_in_state(wanted: str, fault: PlannedFault, events: Sequence[Event]) -> str | None:

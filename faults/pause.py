@@ -12,7 +12,7 @@ Paused past its session with the controllers it comes back as a zombie broker, a
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from faults._node import NodeSpec, not_in_state, strike
+from faults._node import NodeSpec, draw_node, not_in_state, strike
 from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -29,8 +29,7 @@ class Pause:
         return lambda: field.cluster.resume(node)
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
-        role = chance.node()
-        return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
+        return draw_node(chance)
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         return not_in_state("paused", fault, events)

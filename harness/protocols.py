@@ -82,6 +82,13 @@ class State(Protocol):
         ...
 
 
+def one_on_each(*topics: str) -> str:
+    """`expected` of a pipeline that gives one output for each input on each of these topics, in its partition."""
+    return " UNION ALL ".join(
+        f"SELECT '{topic}' AS topic, partition, number, digest, input FROM inputs" for topic in topics
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
     """What is right about totals, as Spark SQL: `total` over an output's `key` and `value`, in integers; `amount` over

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from harness import registry
+from harness import history, plan, registry
 from tests.rundata import Row, RunData
 from verifiers import completeness, tables
 
@@ -50,7 +50,8 @@ def pack(runs: Sequence[RunData]) -> RunData:
 
 def judge(folder: Path, spark: SparkSession, cases: int) -> list[Found]:
     """Run every check on a packed folder; what each case is found to have. A check that raises is not caught."""
-    run = tables.Tables(folder, spark, samples_max=10_000_000)
+    planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
+    run = tables.Tables(folder, spark, planned, events, samples_max=10_000_000)
     found = [Found() for _ in range(cases)]
     for check in registry.checks():
         for finding in check(run).findings:

@@ -6,7 +6,6 @@ fits at once (one due, one there, digest, destination and header as they should 
 out, and only suspects are left for the checks.
 """
 
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
 from verifiers import accounts, causes
-from verifiers.findings import Sample, finding, told
+from verifiers.findings import Sample, finding, place, told
 from verifiers.tables import Tables
 
 CLAIM = "each total is the one before it of its key, plus its own input's amount"
@@ -37,7 +37,7 @@ def check(tables: Tables) -> CheckResult:
 
 def _sample(tables: Tables, row: Any) -> Sample:
     return {
-        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        **place(tables, row),
         "number": row["number"], "header": told(row), "total": row["total"], "total_before": row["before"],
         "amount": row["amount"], "input": {"partition": row["source_partition"], "offset": row["source_offset"]},
     }  # fmt: skip

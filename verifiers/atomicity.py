@@ -26,8 +26,8 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Finding
 from verifiers import completeness, summary
-from verifiers.findings import Sample, finding, told
-from verifiers.spark import small, unless_empty
+from verifiers.findings import Sample, finding, place, told
+from verifiers.spark import unless_empty
 from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
 CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
@@ -96,11 +96,6 @@ def torn(tables: Tables) -> DataFrame | None:
 
 def _parts(tables: Tables) -> DataFrame:
     """What each manifest says of each partition, where it can be judged."""
-    starts = small(
-        tables.spark,
-        [(tables.role(each["topic"]), each["partition"], each["start"]) for each in tables.pinned],
-        "topic string, partition int, start bigint",
-    )
     told = tables.transactions.where("event = 'invoke'").select(*TRANSACTION, F.explode("outputs").alias("at", "span"))
     parts = told.select(
         *TRANSACTION,
@@ -108,7 +103,7 @@ def _parts(tables: Tables) -> DataFrame:
         F.substring_index("at", "/", -1).cast("int").alias("partition"),
         F.col("span")[0].alias("records"), F.col("span")[1].alias("first"), F.col("span")[2].alias("last"),
     )  # fmt: skip
-    known = parts.join(F.broadcast(starts), ["topic", "partition"]).where("first >= start").drop("start")
+    known = parts.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start").drop("start")
     return known.join(F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti")
 
 
@@ -145,7 +140,7 @@ def check(tables: Tables) -> CheckResult:
 
 
 def _seen(tables: Tables, row: Any) -> Sample:
-    return {"topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+    return {**place(tables, row),
             "number": row["number"], "header": told(row)}  # fmt: skip
 
 

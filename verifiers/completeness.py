@@ -57,8 +57,8 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
 
 
 def frame(tables: Tables) -> DataFrame:
-    """The incomplete partitions: topic, partition."""
-    return small(tables.spark, list(incomplete(tables)), "topic string, partition int")
+    """The incomplete partitions: topic, partition, and hole, which is true."""
+    return small(tables.spark, list(incomplete(tables)), "topic string, partition int").withColumn("hole", F.lit(True))
 
 
 def check(tables: Tables) -> CheckResult:

@@ -32,7 +32,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult, Finding, Reason, ReasonKind
 from verifiers import accounts, causes, completeness
 from verifiers.causes import KEY
-from verifiers.findings import Sample, finding, told
+from verifiers.findings import Sample, finding, place, told
 from verifiers.spark import rows
 from verifiers.tables import Tables
 
@@ -56,7 +56,11 @@ def check(tables: Tables) -> CheckResult:
     suspects = accounts.suspects(tables)
     if suspects is None:
         return CheckResult(name="exactly-once", claim=CLAIM)
-    found = _absent(tables, suspects).unionByName(_present(tables, suspects), allowMissingColumns=True).persist()
+    due = _due(tables, suspects).persist()
+    there = _there(tables, suspects, due).persist()
+    missing = _missing(due, there)
+    absent, present = _absent(tables, missing, there), _present(tables, missing, there)
+    found = absent.unionByName(present, allowMissingColumns=True).persist()
     counts = {row["cls"]: row["n"] for row in rows(found.groupBy("cls").agg(F.count("*").alias("n")))}
     reasons = [
         Reason(kind=reason, says=f"{counts[cls]} inputs {says}") for cls, reason, says in _UNSURE if cls in counts
@@ -79,29 +83,33 @@ def _due(tables: Tables, suspects: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _there(tables: Tables, suspects: DataFrame) -> DataFrame:
+def _there(tables: Tables, suspects: DataFrame, due: DataFrame) -> DataFrame:
     """The suspects' actual outputs, each with what is due for its number and whether its payload is that."""
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
     there = causes.standing(tables).alias("o").join(suspects.alias("s"), same, "left_semi")
-    return there.join(_due(tables, suspects), KEY, "left").withColumn(
+    return there.join(due, KEY, "left").withColumn(
         "intact", F.expr("coalesce(digest = due_digest, false)")
     )
 
 
-def _missing(tables: Tables, suspects: DataFrame) -> DataFrame:
+def _intact(there: DataFrame) -> DataFrame:
+    """How many intact outputs there are for each topic and number."""
+    return there.where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
+
+
+def _missing(due: DataFrame, there: DataFrame) -> DataFrame:
     """Expected outputs with fewer intact ones than the least, each with its input."""
-    there = _there(tables, suspects).where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
-    return _due(tables, suspects).join(there, KEY, "left").where("coalesce(intact_count, 0) < least")
+    return due.join(_intact(there), KEY, "left").where("coalesce(intact_count, 0) < least")
 
 
-def _absent(tables: Tables, suspects: DataFrame) -> DataFrame:
+def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     """Findings by absence: cls, topic, number, input."""
-    missing = causes.without_excused(tables, _missing(tables, suspects))
-    broken = _there(tables, suspects).where("NOT intact")
+    missing = causes.without_excused(tables, missing)
+    broken = there.where("NOT intact")
     claimed = broken.select("topic", F.col("source_partition").alias("p"), F.col("source_offset").alias("o")).distinct()
     of_missing = F.expr("m.topic = c.topic AND m.input.partition = c.p AND m.input.offset = c.o")
     missing = missing.alias("m").join(claimed.alias("c"), of_missing, "left_anti")
-    holes = completeness.frame(tables).withColumn("hole", F.lit(True))
+    holes = completeness.frame(tables)
     to, source = (holes.select(F.col("topic").alias(f"{x}_topic"), F.col("partition").alias(f"{x}_partition"),
                                F.col("hole").alias(f"{x}_hole")) for x in ("to", "from"))  # fmt: skip
     placed = (
@@ -119,15 +127,14 @@ def _absent(tables: Tables, suspects: DataFrame) -> DataFrame:
     return placed.select(cls.alias("cls"), *KEY, "input")
 
 
-def _present(tables: Tables, suspects: DataFrame) -> DataFrame:
+def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     """Findings by presence: cls, the output's row, and the input that it belongs to."""
-    there = _there(tables, suspects)
-    intact = there.where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
-    missing = _missing(tables, suspects).select(
+    of_missing = missing.select(
         "topic", F.col("input.partition").alias("source_partition"), F.col("input.offset").alias("source_offset"),
         F.lit(True).alias("of_missing"),
     ).distinct()  # fmt: skip
-    looked = there.join(intact, KEY, "left").join(missing, ["topic", "source_partition", "source_offset"], "left")
+    claims = ["topic", "source_partition", "source_offset"]
+    looked = there.join(_intact(there), KEY, "left").join(of_missing, claims, "left")
     cls = (
         F.when(F.expr("NOT intact AND due_digest IS NULL AND of_missing IS NULL"), "phantom")
         .when(F.expr("NOT intact"), "corrupted")
@@ -175,7 +182,7 @@ def _output(tables: Tables, row: Any) -> Sample:
     """A sample that is an output."""
     source = row["input"]
     return {
-        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        **place(tables, row),
         "number": row["number"], "header": told(row),
         "input": None if source is None else {"partition": source["partition"], "offset": source["offset"]},
     }  # fmt: skip

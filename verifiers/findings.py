@@ -41,6 +41,11 @@ def explained(tables: Tables, samples: Sequence[Sample]) -> list[Sample]:
     return [*first, *samples[SAMPLES_MAX:]]
 
 
+def place(tables: Tables, row: Any) -> Sample:
+    """Where an output is, by its topic's name on the cluster."""
+    return {"topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"]}
+
+
 def told(row: Any) -> Sample:
     """What an output's header says."""
     names = ("source_partition", "source_offset", "worker", "incarnation", "transaction")

@@ -27,8 +27,7 @@ def lost(tables: Tables) -> DataFrame | None:
     if not tables.full or summary.log_holds_the_ledger(tables):
         return None
     log = tables.inputs.select("partition", "offset", F.col("number").alias("found"), F.col("digest").alias("there"))
-    holes = F.broadcast(completeness.frame(tables).where("topic = 'input'").select("partition").withColumn(
-        "hole", F.lit(True)))  # fmt: skip
+    holes = F.broadcast(completeness.frame(tables).where("topic = 'input'").drop("topic"))
     both = summary.held(tables).join(log, ["partition", "offset"], "left").join(holes, "partition", "left")
     return unless_empty(both.where("there != digest OR there IS NULL AND hole IS NULL"))
 

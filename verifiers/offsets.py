@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Finding
 from verifiers import accounts, causes, inputs, zombies
-from verifiers.findings import Sample, explained, finding
+from verifiers.findings import Sample, explained, finding, place
 from verifiers.spark import rows
 from verifiers.tables import Tables
 
@@ -50,7 +50,7 @@ def _above(tables: Tables) -> list[Finding]:
 
 def _output(tables: Tables, row: Any) -> Sample:
     return {
-        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        **place(tables, row),
         "number": row["number"], "position": row["position"],
         "input": {"partition": row["from_p"], "offset": row["from_o"]},
     }  # fmt: skip

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
 from verifiers import accounts, summary
-from verifiers.findings import Sample, finding, told
+from verifiers.findings import Sample, finding, place, told
 from verifiers.tables import Tables
 
 CLAIM = "in each output partition, the outputs of one source partition are in its order"
@@ -53,7 +53,7 @@ def _mixed(stretches: DataFrame) -> DataFrame:
 
 def _sample(tables: Tables, row: Any) -> Sample:
     return {
-        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        **place(tables, row),
         "number": row["number"], "header": told(row), "after_source_offset": row["after"],
         "input": {"partition": row["source_partition"], "offset": row["source_offset"]},
     }  # fmt: skip

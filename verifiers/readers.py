@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
 from verifiers import atomicity, completeness, summary
-from verifiers.findings import Sample, finding
-from verifiers.spark import rows, small, unless_empty
+from verifiers.findings import Sample, finding, place
+from verifiers.spark import rows, unless_empty
 from verifiers.tables import PLACE, Tables, kept
 
 # The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part. (No
@@ -33,17 +33,13 @@ def inconsistent(tables: Tables) -> DataFrame | None:
     """Where the readers differ: topic, partition, offset, and each one's number and digest."""
     if tables.observed is None or _equal(tables):
         return None
-    starts = small(
-        tables.spark,
-        [(tables.role(each["topic"]), each["partition"], each["start"]) for each in tables.pinned],
-        "topic string, partition int, start bigint",
-    )
     at_rest = tables.outputs.select(*PLACE, F.col("number").alias("number_at_rest"),
                                     F.expr(_CONTENT).alias("digest_at_rest"))  # fmt: skip
-    both = tables.observed.join(F.broadcast(starts), ["topic", "partition"]).where("offset >= start").drop("start")
+    lane = ["topic", "partition"]
+    both = tables.observed.join(F.broadcast(tables.starts), lane).where("offset >= start").drop("start")
     differ = both.join(at_rest, PLACE, "left").where("digest_at_rest IS NULL OR digest != digest_at_rest")
-    holes = F.broadcast(completeness.frame(tables).withColumn("hole", F.lit(True)))
-    differ = differ.join(holes, ["topic", "partition"], "left").where("digest_at_rest IS NOT NULL OR hole IS NULL")
+    differ = differ.join(F.broadcast(completeness.frame(tables)), lane, "left")
+    differ = differ.where("digest_at_rest IS NOT NULL OR hole IS NULL")
     hidden = atomicity.aborted(tables)
     if hidden is not None:
         differ = differ.join(hidden, PLACE, "left_anti")
@@ -71,7 +67,7 @@ def check(tables: Tables) -> CheckResult:
 
 def _sample(tables: Tables, row: Any) -> Sample:
     return {
-        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+        **place(tables, row),
         "observed": {"number": row["number"], "digest": row["digest"]},
         "at_rest": None if row["digest_at_rest"] is None
         else {"number": row["number_at_rest"], "digest": row["digest_at_rest"]},

@@ -90,11 +90,7 @@ def output_row() -> Column:
 
 def held(tables: Tables) -> DataFrame:
     """Acknowledged inputs that are not below their partition's log start: what the log must hold."""
-    starts = small(
-        tables.spark,
-        [(each["partition"], each["start"]) for each in tables.pinned if each["topic"] == tables.input_topic],
-        "partition int, start bigint",
-    )
+    starts = tables.starts.where("topic = 'input'").drop("topic")
     return tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
 
 

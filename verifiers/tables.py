@@ -1,6 +1,6 @@
 """A run's tables, as every check gets them: plan, history, pinned facts, and Spark frames. No cluster is needed.
 
-    tables = Tables(folder, spark)
+    tables = Tables(folder, spark, planned, events)
     tables.truth      one row an input: number, partition, offset, digest, least (0 or 1 outputs that it must have)
     tables.outputs    one row an output that a read_committed reader saw when the run was at rest
     tables.observed   one row an output that the live observer saw while the run went on
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from harness import documents, history, plan, registry
+from harness import documents, registry
 from harness.history import Event
 from harness.plan import Plan
 from harness.protocols import Workload
@@ -64,10 +64,11 @@ def kept(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]
 class Tables:
     """`samples_max`: how many samples a finding keeps; the tests that compare every coordinate ask for more."""
 
-    def __init__(self, folder: Path, spark: SparkSession, *, samples_max: int = SAMPLES_MAX) -> None:
+    def __init__(
+        self, folder: Path, spark: SparkSession, planned: Plan, events: list[Event], *, samples_max: int = SAMPLES_MAX
+    ) -> None:
         self.folder, self.spark, self.samples_max = folder.resolve(), spark, samples_max
-        self.plan: Plan = plan.read(folder / "plan.json")
-        self.events: list[Event] = history.read(folder / "history.jsonl")
+        self.plan, self.events = planned, events
         self.facts: dict[str, Any] = documents.read(
             folder / "tables" / "collect.json", schema_version=SCHEMA_VERSION,
             missing="the run ended before its tables were collected",
@@ -151,6 +152,14 @@ class Tables:
     def unacknowledged(self) -> int:
         """How many inputs the ledger calls `info`."""
         return self.ledger.where("offset IS NULL").count()
+
+    @cached_property
+    def starts(self) -> DataFrame:
+        """The log start of each judged partition: topic (the workload's own name), partition, start."""
+        return small(
+            self.spark, [(self.role(each["topic"]), each["partition"], each["start"]) for each in self.pinned],
+            "topic string, partition int, start bigint",
+        )  # fmt: skip
 
     @cached_property
     def positions_frame(self) -> DataFrame:

@@ -32,7 +32,7 @@ def verify(folder: Path, *, master: str = "local[2]") -> Results:
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if not damage:  # nothing is concluded from tables that are not what was collected
-        tables = Tables(folder, session(master))
+        tables = Tables(folder, session(master), planned, events)
         checks = [_guarded(check, tables) for check in registry.checks()]
         counts, mode = _counts(tables), "full" if tables.full else "ledger"
         with suppress(Exception):  # the session may have died; the checks then say so

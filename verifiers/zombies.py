@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
-from verifiers.findings import Sample, finding
+from verifiers.findings import Sample, finding, place
 from verifiers.spark import rows, small, unless_empty
 from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
@@ -135,7 +135,7 @@ def check(tables: Tables) -> CheckResult:
 
 
 def _batch(tables: Tables, row: Any) -> Sample:
-    return {"topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"],
+    return {**place(tables, row),
             "producer_id": row["producer_id"], "producer_epoch": row["producer_epoch"],
             "highest_epoch_before": row["highest"]}  # fmt: skip
 

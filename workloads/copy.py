@@ -15,7 +15,7 @@ The negative controls are the same pipeline with one switch turned:
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.protocols import Output, Source, Workload
+from harness.protocols import Output, Source, Workload, one_on_each
 
 
 def copy(source: Source) -> Iterator[Output]:
@@ -26,7 +26,7 @@ COPY = Workload(
     name="copy",
     about="Copy, one to one: output and position in one transaction.",
     transform=copy,
-    expected="SELECT 'output' AS topic, partition, number, digest, input FROM inputs",
+    expected=one_on_each("output"),
     rows=("W2", "W8"),
 )
 AT_LEAST_ONCE = replace(

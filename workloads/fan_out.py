@@ -9,7 +9,7 @@ both and the position are one transaction.
 
 from collections.abc import Iterator
 
-from harness.protocols import Output, Source, Workload
+from harness.protocols import Output, Source, Workload, one_on_each
 
 TOPICS = ("stock", "payment")
 
@@ -23,9 +23,7 @@ FAN_OUT = Workload(
     name="fan-out",
     about="Fan-out: one order gives a record to the stock and one to the payment, in one transaction.",
     transform=fan_out,
-    expected=" UNION ALL ".join(
-        f"SELECT '{topic}' AS topic, partition, number, digest, input FROM inputs" for topic in TOPICS
-    ),
+    expected=one_on_each(*TOPICS),
     topics=TOPICS,
     rows=("W4",),
 )

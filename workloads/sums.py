@@ -11,7 +11,7 @@ marker not yet be there. A state that misses it is `wrong-aggregate`.
 from collections.abc import Iterable, Iterator
 
 from harness import payload
-from harness.protocols import Aggregate, Output, Source, Workload
+from harness.protocols import Aggregate, Output, Source, Workload, one_on_each
 
 TOPICS = ("sums", "changelog")
 
@@ -47,9 +47,7 @@ def _part(index: int) -> str:
 SUMS = Workload(
     name="sums",
     about="Aggregation: a running sum for each key, its state in a changelog topic, in one transaction.",
-    expected=" UNION ALL ".join(
-        f"SELECT '{topic}' AS topic, partition, number, digest, input FROM inputs" for topic in TOPICS
-    ),
+    expected=one_on_each(*TOPICS),
     topics=TOPICS,
     identity=_part(1),
     state=Sums,

@@ -14,6 +14,7 @@ from tests.packing import Place
 from tests.rundata import Row, RunData
 
 RUNS = Path(__file__).parent / "runs"
+ZOMBIE, ABORTS, TOTALS, DELETES = "zombie", "aborts", "totals", "deletes"
 Expected = dict[str, set[Place]]
 MUTANTS: dict[str, "Mutant"] = {}
 
@@ -151,4 +152,3 @@ def move_position(run: RunData, partition: int, by: int) -> None:
     last = max((each for each in run.commits if each["partition"] == partition), key=lambda each: int(each["offset"]))
     last["position"] += by
     run.positions[partition] = last["position"]
-

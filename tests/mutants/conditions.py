@@ -51,10 +51,10 @@ def variants(module: str) -> Iterator[Variant]:
         line = getattr(place, "lineno", 1)
         if "# speed" in lines[line - 1]:
             continue
-        for choice, says in enumerate(_removals(node)):
+        for choice, (says, _) in enumerate(_options(node)):
             tree = ast.parse(source)
             target = _nth(tree, index)
-            _Replace(target, _removed(deepcopy(target), choice)).visit(tree)
+            _Replace(target, _options(deepcopy(target))[choice][1]).visit(tree)
             yield Variant(module, line, says, ast.fix_missing_locations(tree))
 
 
@@ -62,16 +62,8 @@ def _nth(tree: ast.Module, index: int) -> ast.AST:
     return list(ast.walk(tree))[index]
 
 
-def _removals(node: ast.AST) -> list[str]:
-    """What can be taken out of a node, in words; the n-th is what `_removed(node, n)` does."""
-    return [says for says, _ in _options(node)]
-
-
-def _removed(node: ast.AST, choice: int) -> ast.AST:
-    return _options(node)[choice][1]
-
-
 def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
+    """What can be taken out of a node: in words, and what is left of it."""
     if isinstance(node, ast.BoolOp):
         return [
             (f"without {_short(value)}", ast.BoolOp(node.op, rest) if len(rest) > 1 else rest[0])

@@ -1,9 +1,7 @@
 """Mutants of logs and readers: inputs that changed, replicas that differ, deletes, readers that disagree."""
 
-from tests.mutants.catalogue import Expected, input_of, mutant, pick, place_of, redo
+from tests.mutants.catalogue import DELETES, ZOMBIE, Expected, input_of, mutant, pick, place_of, redo
 from tests.rundata import Row, RunData
-
-ZOMBIE, ABORTS, DELETES = "zombie", "aborts", "deletes"
 
 
 @mutant(ZOMBIE)

@@ -1,6 +1,8 @@
 """Mutants of single records: lost, doubled, swapped, changed, forged."""
 
 from tests.mutants.catalogue import (
+    ABORTS,
+    ZOMBIE,
     Expected,
     change,
     each_of,
@@ -12,8 +14,6 @@ from tests.mutants.catalogue import (
     resent,
 )
 from tests.rundata import Row, RunData
-
-ZOMBIE, ABORTS, DELETES = "zombie", "aborts", "deletes"
 
 
 def _ends(run: RunData, partition: int) -> list[Row]:

@@ -1,9 +1,7 @@
 """Mutants of totals: an update that a state missed, a total that is another, one that cannot be read."""
 
-from tests.mutants.catalogue import Expected, each_of, input_of, mutant, pick, place_of
+from tests.mutants.catalogue import TOTALS, Expected, each_of, input_of, mutant, pick, place_of
 from tests.rundata import Row, RunData
-
-TOTALS = "totals"
 
 
 @mutant(TOTALS)

@@ -1,6 +1,8 @@
 """Mutants of transactions, producers and the group: torn, shown though aborted, a zombie's; positions moved."""
 
 from tests.mutants.catalogue import (
+    ABORTS,
+    ZOMBIE,
     Expected,
     each_of,
     final,
@@ -13,8 +15,6 @@ from tests.mutants.catalogue import (
     redo,
 )
 from tests.rundata import Row, RunData
-
-ZOMBIE, ABORTS, DELETES = "zombie", "aborts", "deletes"
 
 
 @mutant(ZOMBIE)

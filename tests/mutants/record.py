@@ -13,9 +13,9 @@ from typing import Any
 
 from harness import pool, scenario
 from harness.run import Run
+from tests.mutants.catalogue import RUNS
 from tests.rundata import RunData
 
-RUNS = Path(__file__).parent / "runs"
 _SMALL = {"records": 900, "records_per_s": 150, "record_bytes": 64, "partitions": 3, "transaction_records": 20,
           "keys": 50}  # fmt: skip
 SCENARIOS: list[dict[str, Any]] = [
@@ -38,7 +38,7 @@ SCENARIOS: list[dict[str, Any]] = [
     },
     {
         "name": "totals",
-        "about": "running sums; a worker is killed with its transaction open, then a lane is cut",
+        "about": "running sums; a worker is killed with its transaction open, then writes to the changelog are refused",
         "workload": {"name": "sums", **_SMALL},
         "faults": [
             {"name": "kill-worker", "target": "worker-1", "when": {"worker": 1, "phase": "produced", "count": 8},

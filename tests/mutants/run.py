@@ -18,7 +18,6 @@ from tests.rundata import RunData
 from verifiers import spark as sessions
 
 MODULES = (of_records, of_transactions, of_logs, of_totals)  # importing them fills the catalogue
-# Runs of one pipeline can be judged together.
 _HEAD = """# Mutants
 
 Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this
@@ -27,6 +26,7 @@ must be found is one that a verifier could take for an anomaly and must not. The
 two copies of a duplicate.
 
 """
+# Runs of one pipeline can be judged together.
 PACKS = {"zombie": "copy", "deletes": "copy", "aborts": "fan-out", "totals": "sums"}
 
 
