@@ -122,7 +122,7 @@ class Small(RunData):
         ends = {("input", partition): size for partition, size in enumerate(self.sizes)} | self.ends
         self.partitions = [
             {"topic": PREFIX + topic, "partition": partition, "start": 0, "end": end, "high_watermark": end,
-             "leader": self._draw(st.sampled_from(_BROKERS))}
+             "leader": self._draw(st.sampled_from(_BROKERS)), "replicas": list(_BROKERS)}
             for (topic, partition), end in ends.items()
         ]  # fmt: skip
 

@@ -27,9 +27,11 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Found:
-    """What was found in one case: class → places (topic, partition, offset), and the partitions that are not whole."""
+    """What was found in one case: class → places (topic, partition, offset), and the partitions that are not whole.
+    `reasons` are of the whole folder: nobody says which case they come from."""
 
     findings: dict[str, set[Place]] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list, compare=False)
     incomplete: set[tuple[str, int]] = field(default_factory=set)
 
 
@@ -48,19 +50,25 @@ def pack(runs: Sequence[RunData]) -> RunData:
     return packed
 
 
-def judge(folder: Path, spark: SparkSession, cases: int) -> list[Found]:
-    """Run every check on a packed folder; what each case is found to have. A check that raises is not caught."""
+def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] = ()) -> list[Found]:
+    """Run the checks (default: all) on a packed folder; what each case is found to have. One that raises is not caught.
+    """
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
     run = tables.Tables(folder, spark, planned, events, samples_max=10_000_000)
     found = [Found() for _ in range(cases)]
-    for check in registry.checks():
-        for finding in check(run).findings:
+    reasons: list[str] = []
+    for check in checks or registry.checks():
+        result = check(run)
+        reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
+        for finding in result.findings:
             for sample in finding.samples:
                 case, place = _home(sample)
                 found[case].findings.setdefault(finding.cls, set()).add(place)
     for topic, partition in completeness.incomplete(run):
         found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
     spark.catalog.clearCache()
+    for each in found:
+        each.reasons = reasons
     return found
 
 

@@ -5,9 +5,10 @@
     sums/3, key k7:   input 41 (amount 42) → 310      input 97 (amount 98) → 408      right
                                                       input 97 (amount 98) → 366      wrong: it misses input 41
 
-Judged is each step, in the order of the output partition: so a total that misses something is found where it first
-does, and those after it, which go on from there, are not. An input that is `lost` or `duplicate` is that, and its
-total's steps may be right. Integers only. What a workload's totals and amounts are, it says as Spark SQL.
+Judged is each step, in the order of the inputs (which is that of the outputs, or they are `reordered`): so a total that
+misses something is found where it first does, and those after it, which go on from there, are not. An input that is
+`lost` or `duplicate` is that, and its total's steps may be right. Integers only. What a workload's totals and amounts
+are, it says as Spark SQL.
 """
 
 from functools import partial
@@ -27,8 +28,11 @@ def check(tables: Tables) -> CheckResult:
     right = tables.workload.aggregate
     if right is None:
         return CheckResult(name="aggregate", claim=CLAIM)
-    before = F.expr("lag(total) IGNORE NULLS OVER (PARTITION BY topic, partition, grouping ORDER BY offset)")
-    steps = causes.standing(tables).withColumn("before", before).withColumn("amount", F.expr(right.amount))
+    before = F.expr(
+        "lag(total) IGNORE NULLS OVER (PARTITION BY over, partition, grouping ORDER BY source_offset, offset)"
+    )
+    outputs = causes.standing(tables).withColumn("over", F.expr(right.over)).where("over IS NOT NULL")
+    steps = outputs.withColumn("before", before).withColumn("amount", F.expr(right.amount))
     wrong = accounts.without_suspects(tables, steps).where("NOT coalesce(total = coalesce(before, 0) + amount, false)")
     says = "totals are not the one before them of their key, plus their input's amount"
     findings = finding(tables, "wrong-aggregate", says, wrong, partial(_sample, tables))

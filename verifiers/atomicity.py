@@ -1,7 +1,8 @@
 """Is each transaction all or nothing?
 
     aborted-read        a read_committed reader sees an output of a transaction that was aborted (Adya's G1a): its
-                        offset lies in a batch that the log shows as aborted or open, or the worker never called commit
+                        offset lies in a batch that the log shows as aborted or open, or it was made of one that does
+                        in a topic between, or the worker never called commit
     torn-transaction    part of a transaction's outputs is visible, part is not: within a topic or across topics
 
 A transaction's manifest says which offsets it was acknowledged, in each partition. Whose they are and what became of
@@ -18,7 +19,7 @@ visible, aborted, open or not there at all.
 partitions, below a log start, or of which the worker was not told the offsets, are not judged.
 """
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -42,15 +43,40 @@ def aborted(tables: Tables) -> DataFrame | None:
     hidden = tables.log.where("fate != 'visible'").select(
         "topic", "partition", F.explode(F.expr("sequence(first, last)")).alias("offset")
     )
-    seen = tables.outputs.select(*PLACE, "number")
-    if tables.observed is not None:
-        seen = seen.unionAll(tables.observed.select(*PLACE, "number"))
-    found = seen.join(F.broadcast(hidden), PLACE, "left_semi")
-    if tables.workload.transactional:
-        claimed = _never_committed(tables)
-        if claimed is not None:
-            found = found.unionAll(tables.outputs.join(claimed, TRANSACTION, "left_semi").select(*PLACE, "number"))
-    return unless_empty(found.distinct())
+    found = [] if tables.observed is None else [tables.observed.join(F.broadcast(hidden), PLACE, "left_semi")]
+    if _near_hidden(tables):  # speed: otherwise no output stands in a hidden batch
+        found.append(tables.outputs.join(F.broadcast(hidden), PLACE, "left_semi"))
+    between = _made_of_hidden(tables, hidden)
+    if between is not None:
+        found.append(between)
+    claimed = _never_committed(tables) if tables.workload.wiring.transactional else None
+    if claimed is not None:
+        found.append(tables.outputs.join(claimed, TRANSACTION, "left_semi"))
+    seen = [each.select(*PLACE, "number") for each in found]
+    return unless_empty(reduce(DataFrame.unionAll, seen).distinct()) if seen else None
+
+
+def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame | None:
+    """Outputs made of a record of the topic between that was aborted: its reader must not have seen it."""
+    if not tables.workload.via:
+        return None
+    there = hidden.where(F.col("topic") == tables.workload.via).select(
+        F.col("partition").alias("via_partition"), F.col("offset").alias("via_offset")
+    )
+    return tables.outputs.join(F.broadcast(there), ["via_partition", "via_offset"], "left_semi")
+
+
+def _near_hidden(tables: Tables) -> bool:
+    """Whether any stretch of outputs has a batch that is not visible between its first and its last offset."""
+    hidden = tables.log.where("fate != 'visible'").select(
+        "topic", "partition", F.col("first").alias("h_first"), F.col("last").alias("h_last"),
+        _buckets("first", "last").alias("bucket"),
+    )  # fmt: skip
+    stretches = summary.output_stretches(tables).select(
+        "topic", "partition", "first", "last", _buckets("first", "last").alias("bucket")
+    )
+    near = stretches.join(F.broadcast(hidden), ["topic", "partition", "bucket"])
+    return not near.where("h_first <= last AND first <= h_last").isEmpty()
 
 
 def _never_committed(tables: Tables) -> DataFrame | None:
@@ -102,7 +128,7 @@ def _parts(tables: Tables) -> DataFrame:
         tables.role_of(F.regexp_extract("at", r"^(.*)/\d+$", 1)).alias("topic"),
         F.substring_index("at", "/", -1).cast("int").alias("partition"),
         F.col("span")[0].alias("records"), F.col("span")[1].alias("first"), F.col("span")[2].alias("last"),
-    )  # fmt: skip
+    ).distinct()  # fmt: skip
     known = parts.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start").drop("start")
     return known.join(F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti")
 

@@ -2,8 +2,10 @@
 
     tables/inputs.parquet      partition offset number digest                        read by Spark, read_committed
     tables/outputs.parquet     topic partition offset number digest, and the header's word: source_partition
-                               source_offset worker incarnation transaction (null where it has no such header);
-                               content (of all of it, where digest is of a part), total and grouping (of an aggregate)
+                               source_offset worker incarnation transaction (null where it has no such header),
+                               via_partition and via_offset behind a topic between;
+                               content (of all of it, where digest is of a part), total and grouping (of an
+                              aggregate): columns that are there only when the workload needs them
     tables/batches.parquet     batch headers of every replica, from the segments
     tables/commits.parquet     the positions that the group committed, in the order of the log
     tables/collect.json        mode, pinned starts and ends, LSO, the group's positions, open transactions, row counts
@@ -27,18 +29,21 @@ from harness.cluster import LogAccess
 from harness.field import Field
 from harness.payload import NUMBER_DIGITS
 from harness.protocols import CONTENT
+from harness.provenance import header_sql, parts_sql
 from harness.quiesce import judged
 from verifiers import manifest, positions, segments
 from verifiers.spark import session
 from verifiers.tables import SCHEMA_VERSION
 
-# All three together are what makes Spark's source fast; the fetch sizes alone do little.
+# The sizes together are what makes Spark's source fast; one of them alone does little. A partition that ends in a
+# marker makes the reader fetch once more, behind a fetch that waits for new records: half a second, by default.
 _SOURCE_OPTIONS = {
     "kafka.isolation.level": "read_committed",
     "kafka.max.partition.fetch.bytes": str(16 << 20),
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.max.poll.records": "5000",
     "kafka.receive.buffer.bytes": str(2 << 20),
+    "kafka.fetch.max.wait.ms": "10",
     "kafkaConsumer.pollTimeoutMs": "60000",
     "failOnDataLoss": "true",
 }
@@ -77,10 +82,11 @@ def _ends(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
     starts = admin.offsets(partitions, "earliest", "read_uncommitted")
     high = admin.offsets(partitions, "latest", "read_uncommitted")
     stable = admin.offsets(partitions, "latest", "read_committed")
-    leaders = {topic: admin.partitions(topic) for topic in {topic for topic, _ in partitions}}
+    states = {topic: admin.partitions(topic) for topic in {topic for topic, _ in partitions}}
     return [
         {"topic": topic, "partition": partition, "start": starts[topic, partition], "end": stable[topic, partition],
-         "high_watermark": high[topic, partition], "leader": _leader(leaders[topic][partition].leader)}
+         "high_watermark": high[topic, partition], "leader": _leader(states[topic][partition].leader),
+         "replicas": sorted(map(topology.node_of, states[topic][partition].replicas))}
         for topic, partition in partitions
     ]  # fmt: skip
 
@@ -109,7 +115,7 @@ def _standing(field: Field, partitions: list[Partition]) -> dict[str, Any]:
         {"topic": each.partition[0], "partition": each.partition[1], "producer_id": each.producer_id,
          "producer_epoch": each.producer_epoch, "start_offset": each.start_offset,
          "known_as": known.get((each.producer_id, each.producer_epoch))}
-        for each in admin.open_producers([*partitions, admin.offsets_partition(field.names.group)])
+        for each in admin.open_producers([*partitions, *map(admin.offsets_partition, field.names.groups)])
     ]  # fmt: skip
     return {"positions": positions, "open_transactions": open_transactions}
 
@@ -147,25 +153,20 @@ def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[s
 
 
 def _outputs(spark: SparkSession, bootstrap: str, field: Field, pinned: list[dict[str, Any]], target: Path) -> int:
-    roles: Mapping[str, str] = {field.names.topic(role): role for role in field.names.outputs}
-    naming = " ".join(f"WHEN '{topic}' THEN '{role}'" for topic, role in roles.items())
     work = registry.workload(field.plan.scenario.workload.name)
-    judged_apart = work.identity != CONTENT
-    total = work.aggregate.total if work.aggregate else "cast(NULL AS bigint)"
-    provenance = "filter(headers, h -> h.key = 'onceproof')"
+    roles: Mapping[str, str] = {field.names.topic(role): role for role in work.judged}
+    naming = " ".join(f"WHEN '{topic}' THEN '{role}'" for topic, role in roles.items())
+    apart = {CONTENT: "content"} if work.identity != CONTENT else {}
+    if work.aggregate:
+        apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
     frame = (
         _read(spark, bootstrap, set(roles), pinned, headers=True)
         .selectExpr(
             f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, f"{work.identity} AS digest",
-            f"{CONTENT if judged_apart else 'cast(NULL AS bigint)'} AS content", f"{total} AS total",
-            f"{'xxhash64(key)' if work.aggregate else 'cast(NULL AS bigint)'} AS grouping",
-            f"CASE WHEN size({provenance}) = 1 THEN split(cast({provenance}[0].value AS string), ',') END AS told",
+            f"{header_sql()} AS told", *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
         .selectExpr(
-            "topic", "partition", "offset", "number", "digest",
-            "try_cast(get(told, 0) AS int) AS source_partition", "try_cast(get(told, 1) AS bigint) AS source_offset",
-            "try_cast(get(told, 2) AS int) AS worker", "try_cast(get(told, 3) AS int) AS incarnation",
-            "try_cast(get(told, 4) AS bigint) AS transaction", "content", "total", "grouping",
+            "topic", "partition", "offset", "number", "digest", *parts_sql("told", via=bool(work.via)), *apart.values()
         )
     )  # fmt: skip
     return _write(frame, target)

@@ -17,29 +17,29 @@ from verifiers.spark import small
 from verifiers.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"
-_BROKERS = ("broker1", "broker2", "broker3")
 
 
 def check(tables: Tables) -> CheckResult:
     logs = summary.logs(tables)
     differ = [
-        each
-        for each in tables.pinned
-        if len({getattr(logs.get((each["topic"], each["partition"], b)), "batches", summary.NOTHING) for b in _BROKERS})
-        != 1
-    ]
+        each for each in tables.pinned
+        if len({getattr(logs.get((each["topic"], each["partition"], broker)), "batches", summary.NOTHING)
+                for broker in each["replicas"]}) != 1
+    ]  # fmt: skip
     if not differ:
         return CheckResult(name="replicas", claim=CLAIM)
     judged = small(
         tables.spark,
-        [(each["topic"], each["partition"], each["start"], each["high_watermark"]) for each in differ],
-        "topic string, partition int, start bigint, high bigint",
-    )
+        [(each["topic"], each["partition"], broker, each["start"], each["high_watermark"], len(each["replicas"]))
+         for each in differ for broker in each["replicas"]],
+        "topic string, partition int, broker string, start bigint, high bigint, replicas int",
+    )  # fmt: skip
     same = ["topic", "partition", "first", "last", "producer_id", "producer_epoch", "sequence", "crc"]
     wrong = (
-        tables.batches.join(F.broadcast(judged), ["topic", "partition"]).where("last >= start AND first < high")
-        .groupBy(*same).agg(F.sort_array(F.collect_set("broker")).alias("held_by"))
-        .where(F.size("held_by") != len(_BROKERS))
+        tables.batches.join(F.broadcast(judged), ["topic", "partition", "broker"])
+        .where("last >= start AND first < high")
+        .groupBy(*same, "replicas").agg(F.sort_array(F.collect_set("broker")).alias("held_by"))
+        .where("size(held_by) != replicas")
     )  # fmt: skip
     findings = finding(
         tables, "replica-divergence", "batches are not the same on all replicas", wrong,

@@ -89,6 +89,7 @@ def batches(segment: Path) -> Iterator[Row]:
     if size == 0:
         return
     with segment.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        data.madvise(mmap.MADV_RANDOM)  # headers only: reading ahead would read every value
         place = 0
         while place + _HEADER.size <= size:
             (base, length, _, magic, crc, attributes, delta, _, _, producer, epoch, sequence, records) = (

@@ -26,13 +26,13 @@ from harness.protocols import Workload
 from harness.verdict import SAMPLES_MAX
 from verifiers.spark import small
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # Given, not inferred: inferring costs a Spark job a table, and would let a wrong table pass.
 LEDGER = "number bigint, partition int, offset bigint, digest bigint"
 INPUTS = "partition int, offset bigint, number bigint, digest bigint"
 OUTPUTS = ("topic string, partition int, offset bigint, number bigint, digest bigint, source_partition int, "
            "source_offset bigint, worker int, incarnation int, transaction bigint, content bigint, total bigint, "
-           "grouping bigint")  # fmt: skip
+           "grouping bigint, via_partition int, via_offset bigint")  # fmt: skip
 OBSERVED = "topic string, partition int, offset bigint, number bigint, digest bigint"
 BATCHES = ("topic string, partition int, broker string, first bigint, last bigint, records int, producer_id bigint, "
            "producer_epoch smallint, sequence int, transactional boolean, control string, crc bigint, "
@@ -175,7 +175,7 @@ class Tables:
 
     @property
     def pinned(self) -> Sequence[dict[str, Any]]:
-        """Each judged partition: topic, partition, start, end (the LSO), high_watermark, leader."""
+        """Each judged partition: topic, partition, start, end (the LSO), high_watermark, leader, replicas (nodes)."""
         found: list[dict[str, Any]] = self.facts["partitions"]
         return found
 
@@ -204,7 +204,12 @@ class Tables:
     @property
     def deletes(self) -> list[dict[str, Any]]:
         """Partitions of the input whose records a fault deleted: partition, position, low_watermark."""
-        return [mark for e in self.events if e["event"] == "records-deleted" for mark in e["partitions"]]
+        return self.deletes_of("input")
+
+    def deletes_of(self, role: str) -> list[dict[str, Any]]:
+        """The same of any topic."""
+        deleted = (e for e in self.events if e["event"] == "records-deleted" and e.get("topic", "input") == role)
+        return [mark for e in deleted for mark in e["partitions"]]
 
     def _parquet(self, name: str, schema: str) -> DataFrame:
         return self.spark.read.schema(schema).parquet(str(self.folder / name))

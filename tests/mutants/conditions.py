@@ -1,187 +1,98 @@
-"""Takes single conditions out of the verifiers, one at a time, and asks whether a mutant then survives.
+"""Takes single conditions out of the verifiers, one at a time, and asks whether a mutant is then judged otherwise.
 
-    python -m tests.mutants.conditions [MODULE …]
+    python -m tests.mutants.conditions [MODULE …] [--table FILE]
 
-A condition is an operand of AND, OR, `and`, `or`, `&`, `|`; the whole of a filter; the test of an `if`; a semi or anti
-join; a branch of a CASE. A line that says `# speed` is left alone: it decides how fast the answer comes, not which.
-Whether something is None is no condition, but plumbing. Every variant must change what is found in at least one mutant,
-or fail: else the condition is one that no mutant needs.
+What counts is what the checks say that rest on the module: other findings in some mutant, or a failure. Where all
+mutants together are judged as before, a few are judged alone: in a folder with mutants nothing fits at once, so what a
+verifier does with a run in which all is well shows only there. A condition that no mutant needs is listed, exit 1.
 """
 
+import argparse
 import ast
 import importlib
-import re
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from copy import deepcopy
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from harness import registry
-from tests.mutants.run import Packs, survivors
+from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.run import Packs
+from tests.mutants.variants import Variant, variants
+from tests.packing import Found, judge
 from verifiers import spark as sessions
 
 MODULES = ("accounts", "aggregate", "atomicity", "causes", "completeness", "exactly_once", "inputs", "offsets",
            "order", "readers", "replicas", "summary", "tables", "transactions", "zombies")  # fmt: skip
-_TOKEN = re.compile(r"(\(|\)|\bAND\b|\bOR\b)")
-_HOLE = "\x00"
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A module's source with one condition less."""
-
-    module: str
-    line: int
-    says: str
-    tree: ast.Module
-
-
-def variants(module: str) -> Iterator[Variant]:
-    source = Path(str(importlib.import_module(f"verifiers.{module}").__file__)).read_text()
-    lines = source.splitlines()
-    count = len(list(ast.walk(ast.parse(source))))
-    for index in range(count):
-        node = _nth(ast.parse(source), index)
-        place = node.ifs[0] if isinstance(node, ast.comprehension) and node.ifs else node
-        line = getattr(place, "lineno", 1)
-        if "# speed" in lines[line - 1]:
-            continue
-        for choice, (says, _) in enumerate(_options(node)):
-            tree = ast.parse(source)
-            target = _nth(tree, index)
-            _Replace(target, _options(deepcopy(target))[choice][1]).visit(tree)
-            yield Variant(module, line, says, ast.fix_missing_locations(tree))
+@cache
+def _imported(name: str) -> frozenset[str]:
+    """The verifiers' modules that this one uses, itself and all that those use among them."""
+    tree = ast.parse(Path(str(importlib.import_module(f"verifiers.{name}").__file__)).read_text())
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    direct = {alias.name for node in froms if node.module == "verifiers" for alias in node.names}
+    direct |= {str(node.module).partition(".")[2] for node in froms if str(node.module).startswith("verifiers.")}
+    return frozenset({name}.union(*(_imported(each) for each in direct & set(MODULES) - {name})))
 
 
-def _nth(tree: ast.Module, index: int) -> ast.AST:
-    return list(ast.walk(tree))[index]
+def resting_on(module: str) -> list[Any]:
+    """The checks that use the module, as they are now."""
+    return [check for check in registry.checks() if module in _imported(check.__module__.rpartition(".")[2])]
 
 
-def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
-    """What can be taken out of a node: in words, and what is left of it."""
-    if isinstance(node, ast.BoolOp):
-        return [
-            (f"without {_short(value)}", ast.BoolOp(node.op, rest) if len(rest) > 1 else rest[0])
-            for value in node.values if (rest := [each for each in node.values if each is not value])
-        ]  # fmt: skip
-    columns = "F." in ast.unparse(node)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr) and columns:
-        return [(f"without {_short(node.left)}", node.right), (f"without {_short(node.right)}", node.left)]
-    if isinstance(node, ast.If | ast.IfExp) and _of_none(node.test):
-        return []
-    if isinstance(node, ast.If):
-        guard = isinstance(node.body[-1], ast.Return | ast.Continue) and not node.orelse
-        return [(f"if {_short(node.test)}: {word}", ast.If(ast.Constant(word), node.body, node.orelse))
-                for word in ((False,) if guard else (True, False))]  # fmt: skip
-    if isinstance(node, ast.IfExp):
-        return [(f"{_short(node.test)}: taken as {word}", ast.IfExp(ast.Constant(word), node.body, node.orelse))
-                for word in (True, False)]  # fmt: skip
-    if isinstance(node, ast.comprehension) and node.ifs:
-        [only] = node.ifs
-        return [(f"without `if {_short(only)}`", ast.comprehension(node.target, node.iter, [], node.is_async))]
-    if isinstance(node, ast.Call):
-        return _of_call(node)
-    return []
+def _names(module: str) -> tuple[str, ...]:
+    return tuple(check.__module__ for check in resting_on(module))
 
 
-def _of_none(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot)
+class Judged:
+    """All mutants: in packs, and some alone; judged by some checks, and compared with what these said at first."""
+
+    def __init__(self, work: Path) -> None:
+        packs = Packs(work)
+        self._folders = [(folder, [mutant.name for mutant, _ in made]) for folder, made in packs.made]
+        self._alone = [(each.make()[0].write(work / "alone" / each.name), [each.name]) for each in _few()]
+        self._right: dict[tuple[Path, tuple[str, ...]], list[Found]] = {}
+        self._latest: list[Path] = []
+
+    def otherwise(self, module: str) -> str:
+        """The mutants that are now judged otherwise, and what failed; empty when there are none."""
+        folders = sorted(self._folders, key=lambda each: -self._latest.count(each[0]))
+        for folder, names in [*folders, *self._alone]:
+            right = self._right[folder, _names(module)]
+            try:
+                now = judge(folder, sessions.session(), len(names), resting_on(module))
+            except Exception as error:
+                return f"(fails: {type(error).__name__})"
+            wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
+            if len(names) == 1 and right[0].reasons != now[0].reasons:
+                wrong = names
+            if wrong:
+                self._latest = [*self._latest[-4:], folder]
+                return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
+        return ""
+
+    def note(self, module: str) -> None:
+        """Judge everything by the module as it is: that is right."""
+        self._latest = []
+        for folder, names in [*self._folders, *self._alone]:
+            if (folder, _names(module)) not in self._right:
+                found = judge(folder, sessions.session(), len(names), resting_on(module))
+                self._right[folder, _names(module)] = found
 
 
-def _of_call(node: ast.Call) -> list[tuple[str, ast.AST]]:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    last = node.args[-1] if node.args else None
-    if name == "join" and isinstance(last, ast.Constant) and last.value in ("left_semi", "left_anti"):
-        assert isinstance(node.func, ast.Attribute)
-        return [(f"without the {last.value.removeprefix('left_')} join with {_short(node.args[0])}", node.func.value)]
-    if name in ("where", "expr") and isinstance(last, ast.Constant | ast.JoinedStr):
-        less = _less(_text(last))
-        found = [(f"{says} in {_short(last)}", _with(node, _text_node(text, last))) for says, text in less]
-        if name == "where":
-            found.append((f"where {_short(last)}: everything", _with(node, ast.Constant("true"))))
-        return found
-    if name == "where" and last is not None:
-        return [(f"where {_short(last)}: everything", _with(node, ast.Constant("true")))]
-    if name == "when":
-        never = ast.parse("F.lit(False)", mode="eval").body
-        return [(f"no branch for {_short(last) if last else ''} when {_short(node.args[0])}",
-                 ast.Call(node.func, [never, *node.args[1:]], node.keywords))]  # fmt: skip
-    return []
-
-
-def _with(node: ast.Call, argument: ast.expr) -> ast.Call:
-    return ast.Call(node.func, [*node.args[:-1], argument], node.keywords)
-
-
-def _text(node: ast.Constant | ast.JoinedStr) -> str:
-    """The text of an SQL string; what an f-string puts in is a hole."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    return "".join(str(part.value) if isinstance(part, ast.Constant) else _HOLE for part in node.values)
-
-
-def _text_node(text: str, like: ast.Constant | ast.JoinedStr) -> ast.expr:
-    if isinstance(like, ast.Constant):
-        return ast.Constant(text)
-    holes = [part for part in like.values if not isinstance(part, ast.Constant)]
-    pieces = text.split(_HOLE)
-    if len(pieces) - 1 != len(holes):
-        # The hole itself was taken out: strings here have one kind of hole only, so which one does not matter.
-        holes = holes[: len(pieces) - 1]
-    values: list[ast.expr] = []
-    for number, piece in enumerate(pieces):
-        values.append(ast.Constant(piece))
-        if number < len(holes):
-            values.append(holes[number])
-    return ast.JoinedStr(values)
-
-
-def _less(text: str) -> list[tuple[str, str]]:
-    """An SQL condition without each of its operands, at every depth: what was taken, and what is left."""
-    tokens = _TOKEN.split(text)
-    found = []
-    for connective in (index for index, token in enumerate(tokens) if token in ("AND", "OR")):
-        for step in (-1, 1):
-            left, right = _operand(tokens, connective, step)
-            if step == 1 or not _preceded(tokens, left):
-                taken = "".join(tokens[left:right])
-                low, high = (left, connective + 1) if step == -1 else (connective, right)
-                found.append((f"without {taken.strip()!r}", "".join(tokens[:low] + tokens[high:])))
-    return found
-
-
-def _operand(tokens: list[str], connective: int, step: int) -> tuple[int, int]:
-    """Where the operand beside a connective begins and ends."""
-    depth, place = 0, connective + step
-    while 0 <= place < len(tokens):
-        token = tokens[place]
-        if depth == 0 and (token in ("AND", "OR") or token == (")" if step == 1 else "(")):
-            break
-        depth += {"(": step, ")": -step}.get(token, 0)
-        place += step
-    return (connective + 1, place) if step == 1 else (place + 1, connective)
-
-
-def _preceded(tokens: list[str], left: int) -> bool:
-    """Whether a connective stands before: then this operand is the right one of that."""
-    return left > 0 and tokens[left - 1] in ("AND", "OR")
-
-
-def _short(node: ast.AST) -> str:
-    return " ".join(ast.unparse(node).split())[:90]
-
-
-class _Replace(ast.NodeTransformer):
-    def __init__(self, target: ast.AST, by: ast.AST) -> None:
-        self._target, self._by = target, by
-
-    def visit(self, node: ast.AST) -> Any:
-        return self._by if node is self._target else self.generic_visit(node)
+def _few() -> Iterator[Mutant]:
+    """One mutant for each set of classes in each recorded run and mode."""
+    seen = set()
+    for each in MUTANTS.values():
+        kind = (each.run, each.mode, tuple(sorted(each.make()[1])))
+        if kind not in seen:
+            seen.add(kind)
+            yield each
 
 
 def _load(module: ModuleType, code: Any) -> None:
@@ -190,40 +101,40 @@ def _load(module: ModuleType, code: Any) -> None:
     registry.checks.cache_clear()
 
 
-def killers(packs: Packs) -> list[str]:
-    """The mutants that are not found as they should be; one entry that says so when the verifiers fail."""
-    for pack in packs.each():
-        try:
-            wrong = survivors(packs.judge(sessions.session(), pack))
-        except Exception as error:
-            return [f"(fails: {type(error).__name__})"]
-        if wrong:
-            return [each.name for each, _, _ in wrong]
-    return []
+def _line(variant: Variant, by: str, seconds: float) -> str:
+    word = "caught    " if by else "NOT CAUGHT"
+    return f"{word} {variant.module}.py:{variant.line}: {variant.says}: {by}  ({seconds:.0f} s)"
 
 
-def main(names: list[str]) -> int:
-    kept = []
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("modules", nargs="*")
+    parser.add_argument("--table", type=Path)
+    options = parser.parse_args()
+    if strange := set(options.modules) - set(MODULES):
+        parser.error(f"unknown modules {', '.join(sorted(strange))}; allowed: {', '.join(MODULES)}")
+    rows, uncaught = [], 0
     with tempfile.TemporaryDirectory() as work:
-        packs = Packs(Path(work))
-        assert not killers(packs), "a mutant is not found as it should be: see `make mutants` first"
-        for name in names or MODULES:
+        mutants = Judged(Path(work))
+        for name in options.modules or MODULES:
             module = importlib.import_module(f"verifiers.{name}")
             original = Path(str(module.__file__)).read_text()
+            mutants.note(name)
             for variant in variants(name):
                 started = time.monotonic()
                 _load(module, variant.tree)
-                by = killers(packs)
+                by = mutants.otherwise(name)
                 _load(module, original)
-                word = "caught  " if by else "NOT CAUGHT"
-                print(f"{word}{name}.py:{variant.line}: {variant.says}: {', '.join(by[:3])}"  # noqa: T201
-                      f"{f' and {len(by) - 3} more' if len(by) > 3 else ''}  ({time.monotonic() - started:.0f} s)",
-                      flush=True)  # fmt: skip
-                kept += [] if by else [variant]
+                uncaught += not by
+                rows.append(f"| {name} | {variant.line} | {variant.says.replace('|', '∣')} | {by or '**nobody**'} |")
+                print(_line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
     sessions.stop()
-    print(f"{len(kept)} conditions that no mutant needs")  # noqa: T201
-    return 1 if kept else 0
+    if options.table:
+        head = "| verifier | line | taken out | then judged otherwise |\n|---|---|---|---|\n"
+        options.table.write_text(head + "\n".join(rows) + "\n")
+    print(f"{len(rows)} conditions, {uncaught} that no mutant needs")  # noqa: T201
+    return 1 if uncaught else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

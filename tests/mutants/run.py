@@ -35,7 +35,7 @@ class Packs:
 
     def __init__(self, work: Path) -> None:
         self.mutants = sorted(MUTANTS.values(), key=lambda each: (*_pack(each), each.name))
-        self._made: list[tuple[Path, list[tuple[Mutant, Expected]]]] = []
+        self.made: list[tuple[Path, list[tuple[Mutant, Expected]]]] = []
         for key, group in groupby(self.mutants, key=_pack):
             runs: list[RunData] = []
             expected = []
@@ -43,13 +43,13 @@ class Packs:
                 run, wanted = each.make()
                 runs.append(run)
                 expected.append((each, wanted))
-            self._made.append((pack(runs).write(work / "-".join(key)), expected))
+            self.made.append((pack(runs).write(work / "-".join(key)), expected))
 
     def each(self) -> range:
-        return range(len(self._made))
+        return range(len(self.made))
 
     def judge(self, spark: SparkSession, pack: int) -> list[tuple[Mutant, Expected, Found]]:
-        folder, expected = self._made[pack]
+        folder, expected = self.made[pack]
         found = judge(folder, spark, len(expected))
         return [(*mutant, each) for mutant, each in zip(expected, found, strict=True)]
 

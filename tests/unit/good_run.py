@@ -51,7 +51,7 @@ class GoodRun(RunData):
             ]  # fmt: skip
         self.partitions = [
             {"topic": f"{PREFIX}-{role}", "partition": p, "start": 0, "end": end, "high_watermark": end,
-             "leader": "broker1"}
+             "leader": "broker1", "replicas": ["broker1", "broker2", "broker3"]}
             for role, end in (("input", half), ("output", half + 2)) for p in range(PARTITIONS)
         ]  # fmt: skip
         self.positions = dict.fromkeys(range(PARTITIONS), half)

@@ -33,8 +33,8 @@ _FLUSH_DEADLINE_S = 150
 class Ledger:
     """Collects rows and writes them in parts."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, prefix: str = "sent") -> None:
+        self._folder, self._prefix = folder, prefix
         self._rows: list[tuple[int, int, int | None, int]] = []
         self._part = 0
         self.acknowledged = 0
@@ -49,7 +49,7 @@ class Ledger:
     def write(self) -> None:
         columns: list[Any] = list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in SCHEMA]
         table = pa.table(columns, schema=SCHEMA)
-        target = self._folder / f"sent-{self._part:05d}.parquet"
+        target = self._folder / f"{self._prefix}-{self._part:05d}.parquet"
         pq.write_table(table, target.with_suffix(".tmp"))
         target.with_suffix(".tmp").rename(target)
         self._rows = []

@@ -1,0 +1,218 @@
+"""How long a verdict takes, against other readers of the same topics.
+
+    onceproof bench verify --records 10_000_000
+
+Fills topics with N records in transactions (and with a tenth of N, for the growth), once for each size of record. Then,
+in turns: Kafka's ConsumerPerformance, a plain Python consumer with a dict, and ours (collect, verify), as full proof
+and in ledger mode; medians over the rounds, and ratios within the run. `cold` includes the start of Spark's JVM. The
+topics have one replica each, so that ten million records of a kilobyte, twice, fit on a disk.
+
+    <folder>/verify.json    every measured number, and the targets
+"""
+
+import importlib
+import json
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from harness import opponents, pool
+from harness.errors import HarnessError
+from harness.history import Event
+from harness.progress import Progress
+from harness.run import Run
+from harness.scenario import Scenario, WorkloadSpec
+from harness.verdict import Mode, Results
+
+SCHEMA_VERSION = 1
+SPEC = Scenario(name="bench-verify", about="Filled as fast as possible.", workload=WorkloadSpec(name="copy"))
+_FILL_DEADLINE_S = 3600
+KAFKA, PLAIN = "Kafka's ConsumerPerformance", "plain Python, a dict"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One measurement: seconds of each part, MB at the peak."""
+
+    seconds: Mapping[str, float]
+    peak_mb: float
+
+    @property
+    def whole(self) -> float:
+        return sum(self.seconds.values())
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """One filling: so many records of that size, each reader's turns; `cold` is ours with a new JVM."""
+
+    records: int
+    record_bytes: int
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    cold: Turn | None = None
+
+    def median(self, name: str, part: str | None = None) -> float:
+        return statistics.median(turn.seconds[part] if part else turn.whole for turn in self.turns[name])
+
+    def peak(self, name: str) -> float:
+        return max(turn.peak_mb for turn in self.turns[name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What must hold: `value` at most `most`."""
+
+    says: str
+    value: float
+    most: float
+
+    @property
+    def held(self) -> bool:
+        return self.value <= self.most
+
+
+class Filled(Run):
+    """A run whose topics are filled instead of worked on."""
+
+    def work(self) -> None:
+        workload = self.plan.scenario.workload
+        self.describe()
+        self.make_topics(replicas=1)
+        done: dict[str, int] = {}
+
+        def show(event: Event) -> None:
+            if event["event"] == "filled":
+                done[event["source"]] = event["records"]
+                self.progress.live(f"{sum(done.values()):,} of {workload.records:,} records")
+
+        self.history.listen(show)
+        for worker in range(workload.workers):
+            self.crew.start_filler(worker)
+        for worker in range(workload.workers):
+            self.history.wait(
+                f"filler {worker} to finish", partial(_finished, f"worker-{worker}"), deadline_s=_FILL_DEADLINE_S,
+                abort=lambda: bool(self.crew.crashes),
+            )  # fmt: skip
+
+
+def _finished(source: str, event: Event) -> bool:
+    return bool(event["source"] == source and event["event"] == "finished")
+
+
+def verify(
+    *, records: int, sizes: Sequence[int], rounds: int, folder: Path, progress: Progress, master: str
+) -> list[Measured]:  # fmt: skip
+    """Fill and measure, a tenth of the records first. Raises HarnessError when a reader fails or is not content."""
+    found = []
+    with pool.lease(SPEC.cluster, keep=False, say=progress.say) as cluster:
+        for record_bytes in sizes:
+            for count in (max(1, records // 10), records):
+                workload = SPEC.workload.model_copy(update={
+                    "records": count, "record_bytes": record_bytes, "transaction_records": 2_000, "observer": False,
+                })  # fmt: skip
+                progress.phase(f"fill {count:,} of {record_bytes} B")
+                filled = Filled(SPEC.model_copy(update={"workload": workload}), seed=1, cluster=cluster, runs=folder,
+                                progress=progress, master=master)  # fmt: skip
+                try:
+                    filled.work()
+                    filled.quiesce()
+                    found.append(_measure(filled, rounds, progress, master))
+                finally:
+                    filled.close()
+                shutil.rmtree(filled.folder)
+                _write(found, folder)
+    return found
+
+
+def _measure(filled: Filled, rounds: int, progress: Progress, master: str) -> Measured:
+    workload = filled.plan.scenario.workload
+    measured = Measured(records=workload.records, record_bytes=workload.record_bytes)
+    readers: dict[str, Callable[[], Turn]] = {
+        KAFKA: lambda: _turn(opponents.kafka(filled.field, 2 * workload.records)),
+        "full": lambda: _ours(filled, "full", master),
+        "ledger": lambda: _ours(filled, "ledger", master),
+        PLAIN: lambda: _turn(opponents.plain(filled.field)),
+    }
+    progress.phase(f"measure {workload.records:,} of {workload.record_bytes} B")
+    importlib.import_module("verifiers.spark").stop()
+    measured.cold = _ours(filled, "full", master)
+    progress.say(f"cold: {measured.cold.whole:.1f} s")
+    for _ in range(rounds):
+        for name, read in readers.items():
+            turn = read()
+            measured.turns.setdefault(name, []).append(turn)
+            progress.say(f"{name}: {turn.whole:.1f} s, {turn.peak_mb:.0f} MB")
+    return measured
+
+
+def _turn(measured: tuple[float, float]) -> Turn:
+    return Turn(seconds={"whole": measured[0]}, peak_mb=measured[1])
+
+
+def _ours(filled: Filled, mode: Mode, master: str) -> Turn:
+    """Collect and verify into a folder of its own. Raises HarnessError unless the verdict is valid."""
+    folder = filled.folder.with_name(f"{filled.folder.name}-{mode}")
+    shutil.copytree(filled.folder, folder, copy_function=os.link)
+    try:
+        with opponents.peak(os.getpid()) as highest:
+            started = time.monotonic()
+            importlib.import_module("verifiers.collect").collect(filled.field, folder, mode=mode, master=master)
+            collected = time.monotonic()
+            results: Results = importlib.import_module("verifiers.verify").verify(folder, master=master)
+            ended = time.monotonic()
+    finally:
+        shutil.rmtree(folder)
+    if results.verdict != "valid":
+        says = [reason.says for reason in results.reasons] + [each.says for each in results.findings]
+        raise HarnessError(f"{results.headline}: {'; '.join(says)}"[:500])
+    return Turn(seconds={"collect": collected - started, "verify": ended - collected}, peak_mb=highest[0])
+
+
+def targets(found: Sequence[Measured]) -> list[Target]:
+    """What must hold, of pairs of fillings of one size: a tenth of the records, and all."""
+    listed = []
+    for small, large in zip(found[::2], found[1::2], strict=True):
+        size, ours = f"{large.record_bytes} B: ", large.median("full")
+        listed += [
+            Target(says=size + "full proof, times Kafka's read", value=ours / large.median(KAFKA), most=2.0),
+            Target(says=size + "ledger mode, times Kafka's read", value=large.median("ledger") / large.median(KAFKA),
+                   most=1.5),
+            Target(says=size + "full proof, times itself with a tenth", value=ours / small.median("full"), most=11.0),
+            Target(says=size + "full proof, times plain Python", value=ours / large.median(PLAIN), most=1.0),
+            Target(says=size + "memory of the full proof, times plain Python's",
+                   value=large.peak("full") / large.peak(PLAIN), most=1.0),
+        ]  # fmt: skip
+    return listed
+
+
+def table(found: Sequence[Measured]) -> str:
+    """Medians and targets in Markdown."""
+    lines = ["| records | bytes | reader | seconds | of it collect, verify | times Kafka's | peak MB |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    for each in found:
+        for name in each.turns:
+            parts = ", ".join(f"{each.median(name, part):.1f}" for part in ("collect", "verify")) \
+                if name in ("full", "ledger") else ""
+            lines.append(
+                f"| {each.records:,} | {each.record_bytes} | {name} | {each.median(name):.1f} | {parts} "
+                f"| {each.median(name) / each.median(KAFKA):.2f} | {each.peak(name):.0f} |"
+            )
+        if each.cold is not None:
+            lines.append(f"| {each.records:,} | {each.record_bytes} | full, cold | {each.cold.whole:.1f} | "
+                         f"{', '.join(f'{spent:.1f}' for spent in each.cold.seconds.values())} "
+                         f"| {each.cold.whole / each.median(KAFKA):.2f} | {each.cold.peak_mb:.0f} |")  # fmt: skip
+    lines += ["", "| target | found | at most | |", "|---|---|---|---|"]
+    lines += [f"| {each.says} | {each.value:.2f} | {each.most:g} | {'held' if each.held else '**missed**'} |"
+              for each in targets(found)]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _write(found: Sequence[Measured], folder: Path) -> None:
+    document = {"schema_version": SCHEMA_VERSION, "measured": [asdict(each) for each in found],
+                "targets": [asdict(each) for each in targets(found[: len(found) // 2 * 2])]}  # fmt: skip
+    (folder / "verify.json").write_text(json.dumps(document, indent=1) + "\n")

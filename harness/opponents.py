@@ -1,0 +1,111 @@
+"""Other readers of the same topics, as whole processes, and what a process tree takes of memory.
+
+    seconds, peak = opponents.kafka(field, records)     Kafka's own ConsumerPerformance: reads, and counts
+    seconds, peak = opponents.plain(field)              a Python consumer with a dict, which looks for each input
+
+Seconds of wall time; peak in MB, resident, of the process and its children, looked at ten times a second. Both read
+inputs and outputs under read_committed, with the settings that make each of them fast. Raise HarnessError when they
+fail, or read something else than what is there.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from harness import jars, topology
+from harness.errors import HarnessError
+from harness.field import Field
+
+_DEADLINE_S = 900
+_EVERY_S = 0.1
+_CONFIG = """isolation.level=read_committed
+max.poll.records=5000
+fetch.max.bytes=104857600
+auto.offset.reset=earliest
+"""
+Measured = tuple[float, float]
+
+
+def kafka(field: Field, records: int) -> Measured:
+    """Kafka's own consumer, in its own performance tool: both topics in one process, `records` in all."""
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as config:
+        config.write(_CONFIG)
+        config.flush()
+        command = [
+            "java", "-cp", str(jars.kafka(field.plan.scenario.cluster.version) / "*"), "-Dlog4j2.level=OFF",
+            "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", _bootstrap(field),
+            "--include", f"{field.names.prefix}-(input|output)", "--num-records", str(records),
+            "--command-config", config.name, "--fetch-size", str(16 << 20), "--timeout", "60000", "--hide-header",
+        ]  # fmt: skip
+        said, measured = _run(command)
+    read = int(said.strip().splitlines()[-1].split(",")[4])
+    if read < records:
+        raise HarnessError(f"ConsumerPerformance read {read} of {records} records")
+    return measured
+
+
+def plain(field: Field) -> Measured:
+    """The consumer with a dict that people write when they want to know."""
+    config = {"bootstrap": _bootstrap(field), "input": field.names.input, "output": field.names.topic("output")}
+    said, measured = _run([sys.executable, "-P", "-m", "workloads.processes.plain_reader", json.dumps(config)])
+    found = json.loads(said)
+    if found["wrong"] or found["missing"]:
+        raise HarnessError(f"the plain reader found {found}")
+    return measured
+
+
+@contextmanager
+def peak(pid: int) -> Iterator[list[float]]:
+    """The highest resident memory of a process and its children while the block runs: one number, in MB, at its end."""
+    found, done = [0.0], threading.Event()
+
+    def look() -> None:
+        while not done.wait(_EVERY_S):
+            with suppress(psutil.Error):
+                root = psutil.Process(pid)
+                found[0] = max(found[0], sum(map(_resident, [root, *root.children(recursive=True)])) / 1e6)
+
+    watcher = threading.Thread(target=look, name="watches memory", daemon=True)
+    watcher.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _resident(process: psutil.Process) -> int:
+    """Without the pages of files: what is mapped of a log is the page cache's."""
+    with suppress(psutil.Error):
+        found = process.memory_info()
+        return int(found.rss - found.shared)
+    return 0
+
+
+def _run(command: Sequence[str]) -> tuple[str, Measured]:
+    started = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with peak(process.pid) as highest:
+            try:
+                said, complaint = process.communicate(timeout=_DEADLINE_S)
+            except BaseException as error:
+                process.kill()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise HarnessError(f"{Path(command[0]).name}: not done within {_DEADLINE_S} s") from None
+                raise
+        seconds = time.monotonic() - started
+    if process.returncode:
+        raise HarnessError(f"{Path(command[0]).name} ended with {process.returncode}: {complaint[-300:]}")
+    return said, (seconds, highest[0])
+
+
+def _bootstrap(field: Field) -> str:
+    return field.cluster.bootstrap(topology.OBSERVER_LANE)

@@ -1,0 +1,62 @@
+"""What an output says of where it comes from, in its header `onceproof`: decimal digits of fixed widths.
+
+    00003 0000000000041 000 00001 0000000012                        without the spaces: 36 bytes
+    source partition and offset, worker, incarnation, transaction
+
+    00003 0000000000041 001 00001 0000000007 00003 0000000000044    54 bytes: an output of a chain's later worker
+    the input's partition and offset as before, and then the record's between, which it was made of
+
+Of fixed widths, since reading it is a good part of collecting a small record, and Spark can cut at known places far
+sooner than it can split. A header of another length, or two of them, count as none.
+"""
+
+from typing import NamedTuple
+
+HEADER = "onceproof"
+
+
+class _Part(NamedTuple):
+    name: str
+    width: int
+    type: str
+
+
+_PLACE = (_Part("source_partition", 5, "int"), _Part("source_offset", 13, "bigint"))
+_WHOSE = (_Part("worker", 3, "int"), _Part("incarnation", 5, "int"), _Part("transaction", 10, "bigint"))
+_VIA = (_Part("via_partition", 5, "int"), _Part("via_offset", 13, "bigint"))
+
+
+def _length(parts: tuple[_Part, ...]) -> int:
+    return sum(part.width for part in parts)
+
+
+def provenance(partition: int, offset: int, worker: int, incarnation: int, transaction: int) -> bytes:
+    """The header's value."""
+    return b"%05d%013d%03d%05d%010d" % (partition, offset, worker, incarnation, transaction)
+
+
+def passed_on(header: bytes, worker: int, incarnation: int, transaction: int, partition: int, offset: int) -> bytes:
+    """The header of what was made of a record with that header, at that place of the topic between."""
+    return header[: _length(_PLACE)] + b"%03d%05d%010d%05d%013d" % (worker, incarnation, transaction, partition, offset)
+
+
+def header_sql() -> str:
+    """Spark SQL: the header's value as binary, from `headers`; null when there is none, or more than one."""
+    keys = f"'{HEADER}'"
+    return (
+        f"CASE WHEN size(headers) = 1 AND headers[0].key = {keys} THEN headers[0].value "
+        f"WHEN size(headers) = size(array_remove(headers.key, {keys})) + 1 "
+        f"THEN headers[array_position(headers.key, {keys}) - 1].value END"
+    )
+
+
+def parts_sql(column: str, *, via: bool) -> list[str]:
+    """Spark SQL: each part of the header's value, from that column, by its name; with `via`, of the longer form."""
+    parts = (*_PLACE, *_WHOSE, *(_VIA if via else ()))
+    found, place = [], 1
+    for part in parts:
+        text = f"cast(substring({column}, {place}, {part.width}) AS string)"
+        value = f"CASE WHEN length({column}) = {_length(parts)} THEN try_cast({text} AS {part.type}) END"
+        found.append(f"{value} AS {part.name}")
+        place += part.width
+    return found

@@ -1,0 +1,171 @@
+"""A verifier's source with one condition less, for each condition in it.
+
+A condition is an operand of AND, OR, `and`, `or`, `&`, `|`; the whole of a filter; the test of an `if`; a semi or anti
+join; a branch of a CASE. A line that says `# speed` is left alone: it decides how fast the answer comes, not which.
+Whether something is None is no condition, but plumbing.
+"""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TOKEN = re.compile(r"(\(|\)|\bAND\b|\bOR\b)")
+_HOLE = "\x00"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A module's source with one condition less."""
+
+    module: str
+    line: int
+    says: str
+    tree: ast.Module
+
+
+def variants(module: str) -> Iterator[Variant]:
+    source = Path(str(importlib.import_module(f"verifiers.{module}").__file__)).read_text()
+    lines = source.splitlines()
+    count = len(list(ast.walk(ast.parse(source))))
+    for index in range(count):
+        node = _nth(ast.parse(source), index)
+        place = node.ifs[0] if isinstance(node, ast.comprehension) and node.ifs else node
+        line = getattr(place, "lineno", 1)
+        if "# speed" in lines[line - 1]:
+            continue
+        for choice, (says, _) in enumerate(_options(node)):
+            tree = ast.parse(source)
+            target = _nth(tree, index)
+            _Replace(target, _options(deepcopy(target))[choice][1]).visit(tree)
+            yield Variant(module, line, says, ast.fix_missing_locations(tree))
+
+
+def _nth(tree: ast.Module, index: int) -> ast.AST:
+    return list(ast.walk(tree))[index]
+
+
+def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
+    """What can be taken out of a node: in words, and what is left of it."""
+    if isinstance(node, ast.BoolOp):
+        return [
+            (f"without {_short(value)}", ast.BoolOp(node.op, rest) if len(rest) > 1 else rest[0])
+            for value in node.values if (rest := [each for each in node.values if each is not value])
+        ]  # fmt: skip
+    columns = "F." in ast.unparse(node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr) and columns:
+        return [(f"without {_short(node.left)}", node.right), (f"without {_short(node.right)}", node.left)]
+    if isinstance(node, ast.If | ast.IfExp) and _of_none(node.test):
+        return []
+    if isinstance(node, ast.If):
+        guard = isinstance(node.body[-1], ast.Return | ast.Continue) and not node.orelse
+        return [(f"if {_short(node.test)}: {word}", ast.If(ast.Constant(word), node.body, node.orelse))
+                for word in ((False,) if guard else (True, False))]  # fmt: skip
+    if isinstance(node, ast.IfExp):
+        return [(f"{_short(node.test)}: taken as {word}", ast.IfExp(ast.Constant(word), node.body, node.orelse))
+                for word in (True, False)]  # fmt: skip
+    if isinstance(node, ast.comprehension) and node.ifs:
+        [only] = node.ifs
+        return [(f"without `if {_short(only)}`", ast.comprehension(node.target, node.iter, [], node.is_async))]
+    if isinstance(node, ast.Call):
+        return _of_call(node)
+    return []
+
+
+def _of_none(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot)
+
+
+def _of_call(node: ast.Call) -> list[tuple[str, ast.AST]]:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    last = node.args[-1] if node.args else None
+    if name == "join" and isinstance(last, ast.Constant) and last.value in ("left_semi", "left_anti"):
+        assert isinstance(node.func, ast.Attribute)
+        return [(f"without the {last.value.removeprefix('left_')} join with {_short(node.args[0])}", node.func.value)]
+    if name in ("where", "expr") and isinstance(last, ast.Constant | ast.JoinedStr):
+        less = _less(_text(last))
+        found = [(f"{says} in {_short(last)}", _with(node, _text_node(text, last))) for says, text in less]
+        if name == "where":
+            found.append((f"where {_short(last)}: everything", _with(node, ast.Constant("true"))))
+        return found
+    if name == "where" and last is not None:
+        return [(f"where {_short(last)}: everything", _with(node, ast.Constant("true")))]
+    if name == "when":
+        never = ast.parse("F.lit(False)", mode="eval").body
+        return [(f"no branch for {_short(last) if last else ''} when {_short(node.args[0])}",
+                 ast.Call(node.func, [never, *node.args[1:]], node.keywords))]  # fmt: skip
+    return []
+
+
+def _with(node: ast.Call, argument: ast.expr) -> ast.Call:
+    return ast.Call(node.func, [*node.args[:-1], argument], node.keywords)
+
+
+def _text(node: ast.Constant | ast.JoinedStr) -> str:
+    """The text of an SQL string; what an f-string puts in is a hole."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else _HOLE for part in node.values)
+
+
+def _text_node(text: str, like: ast.Constant | ast.JoinedStr) -> ast.expr:
+    if isinstance(like, ast.Constant):
+        return ast.Constant(text)
+    holes = [part for part in like.values if not isinstance(part, ast.Constant)]
+    pieces = text.split(_HOLE)
+    if len(pieces) - 1 != len(holes):
+        # The hole itself was taken out: strings here have one kind of hole only, so which one does not matter.
+        holes = holes[: len(pieces) - 1]
+    values: list[ast.expr] = []
+    for number, piece in enumerate(pieces):
+        values.append(ast.Constant(piece))
+        if number < len(holes):
+            values.append(holes[number])
+    return ast.JoinedStr(values)
+
+
+def _less(text: str) -> list[tuple[str, str]]:
+    """An SQL condition without each of its operands, at every depth: what was taken, and what is left."""
+    tokens = _TOKEN.split(text)
+    found = []
+    for connective in (index for index, token in enumerate(tokens) if token in ("AND", "OR")):
+        for step in (-1, 1):
+            left, right = _operand(tokens, connective, step)
+            if step == 1 or not _preceded(tokens, left):
+                taken = "".join(tokens[left:right])
+                low, high = (left, connective + 1) if step == -1 else (connective, right)
+                found.append((f"without {taken.strip()!r}", "".join(tokens[:low] + tokens[high:])))
+    return found
+
+
+def _operand(tokens: list[str], connective: int, step: int) -> tuple[int, int]:
+    """Where the operand beside a connective begins and ends."""
+    depth, place = 0, connective + step
+    while 0 <= place < len(tokens):
+        token = tokens[place]
+        if depth == 0 and (token in ("AND", "OR") or token == (")" if step == 1 else "(")):
+            break
+        depth += {"(": step, ")": -step}.get(token, 0)
+        place += step
+    return (connective + 1, place) if step == 1 else (place + 1, connective)
+
+
+def _preceded(tokens: list[str], left: int) -> bool:
+    """Whether a connective stands before: then this operand is the right one of that."""
+    return left > 0 and tokens[left - 1] in ("AND", "OR")
+
+
+def _short(node: ast.AST) -> str:
+    return " ".join(ast.unparse(node).split())[:90]
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, target: ast.AST, by: ast.AST) -> None:
+        self._target, self._by = target, by
+
+    def visit(self, node: ast.AST) -> Any:
+        return self._by if node is self._target else self.generic_visit(node)

@@ -1,0 +1,124 @@
+"""A filler: inputs and what `copy` makes of them, as fast as it can, for benchmarks. A process of its own.
+
+It owns every `fillers`-th partition. The inputs go out by an idempotent producer, the outputs with their header and the
+positions in transactions, as a worker's do, and ledger and manifests are written; only the reading is left out, since
+in a new topic the offset of an input is its place in the partition. A producer that loses a record ends the process.
+
+    ledger/sent-<filler>-00000.parquet    as the generator's
+"""
+
+import gc
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from harness import payload
+from harness.provenance import HEADER, provenance
+from workloads.processes.child import Child
+from workloads.processes.generator import Ledger
+
+_CALL_DEADLINE_S = 60.0
+_FLUSH_DEADLINE_S = 120.0
+
+
+class Filler:
+    def __init__(self, child: Child) -> None:
+        config = child.config
+        self._child, self._config = child, config
+        self._worker: int = config["worker"]
+        self._partitions: int = config["partitions"]
+        self._input, self._output = config["topics"]["input"], config["topics"]["output"]
+        self._ledger = Ledger(Path(config["ledger"]), prefix=f"sent-{self._worker}")
+        self._keys = payload.Keys(config["seed"], config["keys"], 0.0)
+        common = {"bootstrap.servers": config["bootstrap"], "enable.idempotence": True, "linger.ms": 20,
+                  "queue.buffering.max.kbytes": 65_536, "error_cb": self._failed, "log_level": 3}  # fmt: skip
+        self._inputs = Producer(common)
+        transactional_id = config["transactional_id"]
+        self._outputs = Producer({**common, "transactional.id": transactional_id, "retry.backoff.ms": 5})
+        # Never subscribed: its metadata names the group without a member, as offsets by hand do.
+        self._group = Consumer({"bootstrap.servers": config["bootstrap"], "group.id": config["group"]})
+        self._read: dict[int, int] = {}
+        self._written: dict[int, int] = {}
+
+    def run(self) -> None:
+        self._outputs.init_transactions(_CALL_DEADLINE_S)
+        numbers = self._numbers()
+        sent = 0
+        for transaction in itertools.count(1):
+            batch = list(itertools.islice(numbers, self._config["transaction_records"]))
+            if not batch:
+                break
+            self._transact(transaction, batch)
+            sent += len(batch)
+            self._child.emit("filled", records=sent)
+        if self._inputs.flush(_FLUSH_DEADLINE_S):
+            sys.exit("inputs without an answer")
+        self._ledger.write()
+        self._group.close()
+        self._child.emit("finished", records=sent)
+
+    def _numbers(self) -> Iterator[int]:
+        fillers = self._config["fillers"]
+        for first in range(0, self._config["records"], self._partitions):
+            mine = range(first + self._worker, min(first + self._partitions, self._config["records"]), fillers)
+            yield from mine
+
+    def _transact(self, transaction: int, numbers: list[int]) -> None:
+        started = dict(self._read)
+        identity = f"{self._worker},1,{transaction}"
+        counts: dict[int, int] = {}
+        self._outputs.begin_transaction()
+        self._child.emit("begin", transaction=transaction)
+        for number in numbers:
+            partition = number % self._partitions
+            header = provenance(partition, number // self._partitions, self._worker, 1, transaction)
+            self._one(number, partition, header)
+            counts[partition] = counts.get(partition, 0) + 1
+        sources, outputs = {}, {}
+        for partition, count in counts.items():
+            first, place = started.get(partition, 0), self._written.get(partition, 0)
+            sources[str(partition)] = [first, first + count]
+            outputs[f"{self._output}/{partition}"] = [count, place, place + count - 1]
+            self._read[partition] = first + count
+            self._written[partition] = place + count + 1  # the marker takes one
+        positions = [TopicPartition(self._input, partition, self._read[partition], identity) for partition in counts]
+        metadata = self._group.consumer_group_metadata()
+        self._outputs.send_offsets_to_transaction(positions, metadata, _CALL_DEADLINE_S)
+        told = {"transaction": transaction, "sources": sources, "records": len(numbers)}
+        self._child.emit("invoke", outputs=outputs, **told)
+        self._outputs.commit_transaction(_CALL_DEADLINE_S)
+        self._child.emit("outcome", type="ok", **told)
+
+    def _one(self, number: int, partition: int, header: bytes) -> None:
+        key = self._keys.key(number)
+        value = payload.value(self._config["seed"], number, self._config["record_bytes"])
+        _produce(self._inputs, self._input, value, key, partition)
+        _produce(self._outputs, self._output, value, key, partition, headers=[(HEADER, header)])
+        self._ledger.add(number, partition, number // self._partitions, payload.digest(key, value))
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.fatal():
+            sys.exit(f"{error.name()}: {error.str()}")
+
+
+def _produce(producer: Producer, *record: Any, **more: Any) -> None:
+    for _ in range(600):
+        try:
+            producer.produce(*record, **more)
+            return
+        except BufferError:
+            producer.poll(0.1)
+    sys.exit("the producer's queue stayed full for a minute")
+
+
+def main() -> None:
+    gc.disable()
+    Filler(Child.begin()).run()
+
+
+if __name__ == "__main__":
+    main()
