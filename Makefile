@@ -11,7 +11,7 @@ chaos: setup
 	$(VENV)/onceproof run scenarios/copy-under-fire.toml $(SEED_OPTION)
 
 test: setup
-	$(VENV)/pytest tests/unit tests/mutants tests/chaos $(if $(SEED),--chaos-seed=$(SEED))
+	$(VENV)/pytest tests/unit tests/mutants tests/chaos -m "not long" $(if $(SEED),--chaos-seed=$(SEED))
 
 unit: setup
 	$(VENV)/pytest tests/unit

@@ -28,12 +28,16 @@ def strike(field: Field, fault: PlannedFault, act: Callable[[str], None]) -> str
     """Do `act` to the node that has the role now; write down which it is and in what state it is then; return it."""
     assert isinstance(fault.spec, NodeSpec)
     node = field.node(fault.spec.target)
-    field.note("fault-target", fault=fault.id, role=fault.spec.target, node=node)
+    strike_node(field, fault, node, act)
+    return node
+
+
+def strike_node(field: Field, fault: PlannedFault, node: str, act: Callable[[str], None]) -> None:
+    field.note("fault-target", fault=fault.id, role=getattr(fault.spec, "target", node), node=node)
     act(node)
     with suppress(DeadlineError):  # then it is what it is, and is written down as such
         until(f"{node} to be hit", lambda: field.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
     field.note("node-state", fault=fault.id, node=node, state=field.cluster.state(node))
-    return node
 
 
 def draw_node(chance: Chance) -> Mapping[str, Any] | None:
@@ -42,7 +46,7 @@ def draw_node(chance: Chance) -> Mapping[str, Any] | None:
     return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
 
 
-def not_in_state(wanted: str, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-    """What to say when the engine did not show the node in that state after the act."""
+def not_in_state(wanted: str, fault: PlannedFault, events: Sequence[Event], *, times: int = 1) -> str | None:
+    """What to say when the engine did not show the node in that state after the act, so many times."""
     states = [e["state"] for e in events if e["event"] == "node-state" and e["fault"] == fault.id]
-    return None if states == [wanted] else f"the node was not {wanted} when it should have been: {states}"
+    return None if states == [wanted] * times else f"the node was not {wanted} when it should have been: {states}"

@@ -1,22 +1,27 @@
-"""F7: records of the input topic are deleted, behind the group's committed position or past it.
+"""F7: records of a topic that is read are deleted: behind the group's committed position, up to it, or past it.
 
     [[faults]]
     name = "delete-records"
-    to = "behind"                # or "past"
+    to = "behind"                # or "up-to", or "past"
+    topic = "input"              # or the topic between
     at_s = 6
 
-`behind` deletes what was committed as consumed, as Kafka Streams does with its repartition topics: nothing may be
-lost. `past` deletes half of what lies between the committed position and the end: a consumer that fetches from its
-position gets OFFSET_OUT_OF_RANGE and follows auto.offset.reset, and the verdict must be `reset-skip`.
+`behind` deletes half of what was committed as consumed, `up-to` all of it, as Kafka Streams does with its repartition
+topics: nothing may be lost. `past` deletes half of what lies between the committed position and the end: a consumer
+that fetches from its position gets OFFSET_OUT_OF_RANGE and follows auto.offset.reset, and the verdict must be
+`reset-skip`.
 
 The stable positions before the delete and the low watermarks that came back go into the history; they bound what
 `reset-skip` and `reset-reprocess` may explain.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field as Key
 
 from harness.draw import Chance
+from harness.errors import HarnessError
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -27,33 +32,41 @@ _POSITIONS_DEADLINE_S = 30.0
 
 
 class DeleteRecordsSpec(FaultSpec):
-    to: Literal["behind", "past"]
+    to: Literal["behind", "up-to", "past"]
+    topic: Annotated[str, Key(pattern="^[a-z][a-z-]*$")] = "input"
 
 
 class DeleteRecords:
     name: ClassVar = "delete-records"
-    about: ClassVar = "records of the input deleted behind the committed position, or past it"
+    about: ClassVar = "records deleted behind the committed position, up to it, or past it"
     params: ClassVar = DeleteRecordsSpec
 
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         assert isinstance(fault.spec, DeleteRecordsSpec)
-        admin, topic = field.cluster.admin, field.names.input
+        admin, topic = field.cluster.admin, field.names.topic(fault.spec.topic)
+        group = next((group for group, read in field.names.read if read == topic), None)
+        if group is None:
+            raise HarnessError(f"delete-records: nobody reads {fault.spec.topic}")
         count = field.plan.scenario.workload.partitions
         stable = until(
             "committed positions on the input",
-            lambda: {tp: offset for tp, (offset, _) in admin.group_offsets(field.names.group).items()},
+            lambda: {tp: offset for tp, (offset, _) in admin.group_offsets(group).items()},
             deadline_s=_POSITIONS_DEADLINE_S,
         )
-        ends = admin.offsets([(topic, p) for p in range(count)], "latest", "read_uncommitted")
+        partitions = [(topic, p) for p in range(count)]
+        starts = admin.offsets(partitions, "earliest", "read_uncommitted")
+        ends = admin.offsets(partitions, "latest", "read_uncommitted")
         before = {
-            tp: offset if fault.spec.to == "behind" else offset + (ends[tp] - offset + 1) // 2
-            for tp, offset in stable.items()
-        }
+            each: {"behind": (starts[each] + position) // 2, "up-to": position,
+                   "past": position + (ends[each] - position + 1) // 2}[fault.spec.to]
+            for each, position in stable.items()
+        }  # fmt: skip
         low = admin.delete_records(before)
         field.note(
             "records-deleted",
             fault=fault.id,
             to=fault.spec.to,
+            topic=fault.spec.topic,
             partitions=[
                 {"partition": p, "position": stable[t, p], "low_watermark": mark, "end": ends[t, p]}
                 for (t, p), mark in sorted(low.items())
@@ -65,7 +78,7 @@ class DeleteRecords:
         """Nothing lasts: what is deleted stays so."""
 
     def draw(self, _chance: Chance) -> Mapping[str, Any]:
-        return {"to": "behind"}
+        return {"to": "up-to"}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         assert isinstance(fault.spec, DeleteRecordsSpec)

@@ -6,6 +6,7 @@
     when = { worker = 0, phase = "offsets-sent", count = 20 }
     lasts_s = 1
 
+With `after_s` it stays at its phase so long before it dies: what goes on beside its loop, such as auto-commit, goes on.
 What it leaves depends on the phase: nothing (polled), an open transaction that the next incarnation's InitProducerId
 aborts (begun to before-commit), or a transaction that is committed although nobody saw it (after-commit).
 """
@@ -25,6 +26,7 @@ from harness.scenario import FaultSpec
 
 class KillWorkerSpec(FaultSpec):
     target: Annotated[str, Key(pattern=r"^worker-([0-3]|random)$")]
+    after_s: Annotated[float, Key(ge=0, le=30)] = 0.0
 
 
 class KillWorker:
@@ -36,6 +38,7 @@ class KillWorker:
         assert isinstance(fault.spec, KillWorkerSpec)
         worker = int(fault.spec.target.removeprefix("worker-"))
         field.note("fault-target", fault=fault.id, role=fault.spec.target, incarnation=field.crew.incarnation(worker))
+        field.aborted.wait(fault.spec.after_s)
         field.crew.kill(worker)
         return lambda: field.crew.release(worker)
 

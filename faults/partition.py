@@ -1,13 +1,16 @@
-"""F5: links cut, black-holed, stalled, or with their answers lost. A worker's lane, or a node's links.
+"""F5: links cut, black-holed, stalled, or with their answers lost. A worker's lane, a node's links, or a whole shape.
 
     [[faults]]
     name = "partition"
-    target = "worker-0"          # its lane: every broker, seen from this worker
+    target = "worker-0"          # its lane: every broker, or (peer = "leader:output/0") that one, seen from this worker
     mode = "cut"
     when = { worker = 0, phase = "begun", count = 20 }
     lasts_s = 4
 
-    target = "leader:output/0"   # a node: all its links (links = "all"), or those to other nodes (links = "nodes")
+    target = "leader:output/0"   # a node: all its links (links = "all"), those to other nodes ("nodes"), to brokers
+                                 # ("brokers") or to controllers ("controllers"); direction = "out" or "in": one way
+    target = "ring"              # broker 1 does not reach 2, nor 2 3, nor 3 1: each still reaches one
+    target = "minority"          # broker 1 and controller 1 against the majority of both
 
 A proxied TCP link is not a wire; what each mode does is said in harness/proxies.py.
 """
@@ -27,9 +30,11 @@ from harness.scenario import FaultSpec
 
 
 class PartitionSpec(FaultSpec):
-    target: Annotated[str, Key(pattern=f"^(worker-([0-3]|random)|{NODE_ROLE})$")]
+    target: Annotated[str, Key(pattern=f"^(worker-([0-3]|random)|ring|minority|{NODE_ROLE})$")]
     mode: Mode
-    links: Literal["all", "nodes"] = "all"
+    links: Literal["all", "nodes", "brokers", "controllers"] = "all"
+    direction: Literal["both", "out", "in"] = "both"
+    peer: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")] | None = None
 
 
 class Partition:
@@ -40,15 +45,7 @@ class Partition:
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         spec = fault.spec
         assert isinstance(spec, PartitionSpec)
-        if spec.target.startswith("worker-"):
-            node = spec.target
-            links = topology.lane_links(topology.lane_of_worker(int(spec.target.removeprefix("worker-"))))
-        else:
-            node = field.node(spec.target)
-            links = topology.node_links_of(node) if spec.links == "nodes" else topology.links_of(node)
-            # Lane 0 is the observer's and is never touched.
-            observer = set(topology.lane_links(topology.OBSERVER_LANE))
-            links = [link for link in links if link not in observer]
+        node, links = _links(field, spec)
         field.note("fault-target", fault=fault.id, role=spec.target, node=node, mode=spec.mode, links=links)
         field.cluster.proxies.break_links(links, spec.mode)
         field.note("links-broken", fault=fault.id, broken=len(field.cluster.proxies.broken(links)), of=len(links))
@@ -71,6 +68,33 @@ class Partition:
         if not told or not told[0]["of"] or told[0]["broken"] != told[0]["of"]:
             return f"its links were not broken: {[(e['broken'], e['of']) for e in told]}"
         return None
+
+
+def _links(field: Field, spec: PartitionSpec) -> tuple[str, list[str]]:
+    """What is hit, and its links."""
+    if spec.target.startswith("worker-"):
+        lane = topology.lane_of_worker(int(spec.target.removeprefix("worker-")))
+        links = topology.lane_links(lane)
+        if spec.peer is not None:
+            node = field.node(spec.peer)
+            return f"{spec.target} and {node}", [link for link in links if link.endswith(f">{node}")]
+        return spec.target, links
+    if spec.target == "ring":
+        names = [topology.node_of(number) for number in topology.BROKERS]
+        return spec.target, [topology.link(*pair) for pair in zip(names, [*names[1:], names[0]], strict=True)]
+    if spec.target == "minority":
+        few = {"broker1", "controller1"}
+        return spec.target, topology.links_between(few, set(topology.NODES) - few)
+    node = field.node(spec.target)
+    if spec.links == "all":
+        # Lane 0 is the observer's and is never touched.
+        observer = set(topology.lane_links(topology.OBSERVER_LANE))
+        links = [link for link in topology.links_of(node) if link not in observer]
+    else:
+        others = {name for name in topology.NODES if spec.links == "nodes" or name.startswith(spec.links[:-1])} - {node}
+        links = topology.links_between({node}, others)
+    ends = {"both": "", "out": f"{node}->", "in": f"->{node}"}[spec.direction]
+    return node, [link for link in links if ends in link]
 
 
 FAULT = Partition()

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
 
+from faults._fencing import Fenced, not_fenced
 from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -23,10 +24,6 @@ from harness.protocols import Event, Undo
 from harness.scenario import FaultSpec, When
 from harness.wait import until
 
-# How a client says that it was fenced: librdkafka's names and Kafka's are the same but for the local ones.
-BY_GENERATION = {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH",
-                 "FENCED_MEMBER_EPOCH", "REBALANCE_IN_PROGRESS"}  # fmt: skip
-BY_EPOCH = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "INVALID_PRODUCER_ID_MAPPING"}
 # About the fewest that a worker makes: so the count stands for a time.
 _TRANSACTIONS_PER_S = 2
 
@@ -34,7 +31,7 @@ _TRANSACTIONS_PER_S = 2
 class ZombieSpec(FaultSpec):
     when: When
     past: Annotated[tuple[Literal["session", "transaction"], ...], Key(min_length=1, strict=False)] = ("session",)
-    fenced: Literal["generation", "epoch"]
+    fenced: Fenced
     lasts_s: Annotated[float, Key(gt=0, le=600)] = 60.0
 
 
@@ -98,12 +95,7 @@ class Zombie:
         if not succeeded:
             return f"the zombie {source} never lost its partitions to a successor that committed"
         resumed = succeeded[0]["at"]
-        codes = BY_GENERATION if spec.fenced == "generation" else BY_EPOCH
-        errors = [e for e in events if e["event"] == "error" and e["source"] == source and e["at"] > resumed]
-        if not any(e["code"] in codes and e["fatal"] == (spec.fenced == "epoch") for e in errors):
-            met = ", ".join(f"{e['call']}: {e['code']}{' (fatal)' if e['fatal'] else ''}" for e in errors[:3])
-            return f"the zombie {source} was not seen fenced by {spec.fenced}; it met: {met or 'no error'}"
-        return None
+        return not_fenced(spec.fenced, source, resumed, events)
 
     @staticmethod
     def _partitions(field: Field, worker: int) -> list[int]:

@@ -118,13 +118,15 @@ class Admin:
 
     # Topics
 
-    def create_topics(self, names: Iterable[str], *, partitions: int, config: Mapping[str, str]) -> None:
+    def create_topics(
+        self, names: Iterable[str], *, partitions: int, replicas: int, config: Mapping[str, str]
+    ) -> None:
         options = jpype.java.util.HashMap()
         for key, value in config.items():
             options.put(key, value)
         topics = jpype.java.util.ArrayList()
         for name in names:
-            topics.add(self._admin_package.NewTopic(name, partitions, jpype.JShort(3)).configs(options))
+            topics.add(self._admin_package.NewTopic(name, partitions, jpype.JShort(replicas)).configs(options))
         _get(self._client.createTopics(topics).all())
 
     def delete_topics(self, names: Iterable[str]) -> None:

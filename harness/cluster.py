@@ -178,6 +178,10 @@ class Cluster:
         with _already("is not running"):
             self._container(node).kill(signal="SIGKILL")
 
+    def stop(self, node: str) -> None:
+        """SIGTERM, and wait for the clean end: a broker hands over its leaderships first."""
+        self._container(node).stop(timeout=_STOP_DEADLINE_S)
+
     def start(self, node: str) -> None:
         self._container(node).start()
 

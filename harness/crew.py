@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from harness import pool, topology
+from harness import pool, registry, topology
 from harness.child import Child
 from harness.cluster import Cluster
 from harness.errors import HarnessError
@@ -31,8 +31,13 @@ _STOP_DEADLINE_S = 25.0
 class Crew:
     """All processes of one run. Safe to use from several threads."""
 
-    def __init__(self, plan: Plan, cluster: Cluster, names: Names, history: History, folder: Path) -> None:
+    def __init__(
+        self, plan: Plan, cluster: Cluster, names: Names, history: History, folder: Path, *, stops: bool = True
+    ) -> None:
+        """`stops`: whether workers stop at the phases at which the plan has faults."""
+        self._stops = stops
         self._plan, self._cluster, self._names, self._history, self._folder = plan, cluster, names, history, folder
+        self._workload = registry.workload(plan.scenario.workload.name)
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="makes processes")
         self._lock = threading.RLock()
         self._children: dict[str, Child] = {}
@@ -40,6 +45,8 @@ class Crew:
         self._transactions: dict[int, int] = {}
         self._fired: set[str] = set()
         self._held_down: set[int] = set()
+        self._taken_over: dict[int, set[int]] = {}
+        self._replaced: list[Child] = []
         self._stopping = False
         self.crashes: list[str] = []
 
@@ -58,6 +65,32 @@ class Crew:
             **work.model_dump(include={"records", "records_per_s", "record_bytes", "keys", "key_skew", "partitions"}),
         }  # fmt: skip
         self._maker.submit(self._make, "generator", "workloads.processes.generator", config, {}).result()
+
+    def start_filler(self, worker: int) -> None:
+        """One of the processes that fill the topics for a benchmark, in the place of generator and workers."""
+        work = self._plan.scenario.workload
+        config = {
+            **self._common(), "worker": worker, "fillers": work.workers, "seed": self._plan.seed,
+            "topics": dict(self._names.topics), "group": self._names.group, "ledger": str(self._folder / "ledger"),
+            "transactional_id": self._names.transactional_id(worker),
+            **work.model_dump(include={"records", "record_bytes", "keys", "partitions", "transaction_records"}),
+        }  # fmt: skip
+        self._held_down.add(worker)  # its end is no crash
+        making = (f"worker-{worker}", "workloads.processes.filler", config, {"incarnation": 1})
+        self._maker.submit(self._make, *making).result()
+
+    def stage(self, worker: int) -> int:
+        """Which of the topics that the workload reads this worker reads."""
+        return worker % len(self._workload.reads)
+
+    def fixed(self, worker: int) -> list[int] | None:
+        """The partitions that the configuration gives a worker; None when the group does."""
+        if self._workload.wiring.assignment == "group":
+            return None
+        work = self._plan.scenario.workload
+        with self._lock:
+            owners = {worker, *self._taken_over.get(worker, ())}
+        return [partition for partition in range(work.partitions) if partition % work.workers in owners]
 
     # What faults do to workers
 
@@ -80,6 +113,26 @@ class Crew:
         with self._lock:
             self._held_down.add(worker)
         self._worker(worker).kill()
+
+    def leave(self, worker: int) -> None:
+        """Ask a worker to end after its transaction, and so to leave its group; the next incarnation joins it again."""
+        self._worker(worker).send("stop")
+
+    def replace(self, worker: int, by: int) -> Child:
+        """Give a worker's partitions to another process although it still lives, as an orchestrator does that takes it
+        for dead: to its own next incarnation, or to worker `by`, which is started anew. Returns the process that was
+        replaced; nobody starts it again."""
+        with self._lock:
+            old = self._children[f"worker-{worker}"]
+            self._replaced.append(old)
+        if by == worker:
+            self._maker.submit(self._start_worker, worker).result()
+            return old
+        with self._lock:
+            self._taken_over.setdefault(by, set()).add(worker)
+            self._held_down.add(worker)
+        self._worker(by).kill()  # its next incarnation has both shares
+        return old
 
     def release(self, worker: int) -> None:
         """Start the next incarnation of a worker that `kill` holds down; otherwise harmless."""
@@ -116,7 +169,7 @@ class Crew:
     def close(self) -> None:
         """Kill whatever is left. Twice is harmless."""
         self._stopping = True
-        for child in list(self._children.values()):
+        for child in [*self._children.values(), *self._replaced]:
             child.kill()
         self._maker.shutdown()
 
@@ -132,7 +185,8 @@ class Crew:
     # Making processes
 
     def _start_worker(self, worker: int) -> None:
-        work = self._plan.scenario.workload
+        work, pipeline = self._plan.scenario.workload, self._workload
+        stage = self.stage(worker)
         with self._lock:
             incarnation = self._incarnations.get(worker, 0) + 1
             self._incarnations[worker] = incarnation
@@ -142,23 +196,28 @@ class Crew:
         stops = [
             {"phase": fault.spec.when.phase, "count": fault.spec.when.count, "fault": fault.id}
             for fault in self._plan.faults
-            if fault.spec.when is not None and fault.spec.when.worker == worker and fault.id not in self._fired
+            if self._stops and fault.id not in self._fired
+            and fault.spec.when is not None and fault.spec.when.worker == worker
         ]
         config = {
             **self._common(lane=topology.lane_of_worker(worker)),
             "name": f"worker-{worker}", "worker": worker, "incarnation": incarnation,
             "first_transaction": self._transactions.get(worker, 0) + 1, "stops": stops,
-            "workload": work.name, "input": self._names.input, "topics": dict(self._names.topics),
-            "group": self._names.group, "transactional_id": self._names.transactional_id(worker),
+            "workload": work.name, "topics": dict(self._names.topics), "prefix": self._names.prefix,
+            "input": self._names.topic(pipeline.reads[stage]), "group": self._names.groups[stage], "stage": stage,
+            "fixed": self.fixed(worker), "transactional_id": self._names.transactional_id(worker),
+            "isolation": pipeline.wiring.isolation if stage else "read_committed",
+            "idempotent": pipeline.wiring.idempotent, "position": pipeline.wiring.position,
+            "generation": pipeline.wiring.generation,
             **work.model_dump(include={
                 "client", "transaction_records", "transaction_timeout_ms", "message_timeout_ms", "session_timeout_ms",
-                "group_protocol", "auto_offset_reset",
+                "group_protocol", "auto_offset_reset", "assignor", "static_member",
             }),
         }  # fmt: skip
         self._make(f"worker-{worker}", "workloads.processes.worker", config, {"incarnation": incarnation})
 
     def _start_observers(self) -> None:
-        for role in self._names.outputs:
+        for role in self._workload.judged:
             topic = self._names.topic(role)
             config = {**self._common(), "topic": topic, "group": f"{topic}-observer",
                       "ledger": str(self._folder / "ledger" / role)}  # fmt: skip
@@ -203,7 +262,7 @@ class Crew:
                 return
             worker = int(name.split("-")[1])
             with self._lock:
-                stay_down = self._stopping or worker in self._held_down
+                stay_down = self._stopping or worker in self._held_down or child in self._replaced
             if not stay_down:
                 time.sleep(_RESTART_PAUSE_S)
                 if not self._stopping:

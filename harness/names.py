@@ -7,11 +7,14 @@ number, so that no run ever meets what another one left.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.protocols import Workload
+
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
     prefix: str
     outputs: tuple[str, ...]
+    via: str = ""
 
     @property
     def input(self) -> str:
@@ -20,6 +23,17 @@ class Names:
     @property
     def group(self) -> str:
         return f"{self.prefix}-group"
+
+    @property
+    def read(self) -> tuple[tuple[str, str], ...]:
+        """Each group of workers with the topic that it reads, as they are called on the cluster."""
+        topics = (self.input, self.topic(self.via)) if self.via else (self.input,)
+        return tuple(zip(self.groups, topics, strict=True))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The workers' groups: of those that read the input, and of those that read the topic between."""
+        return (self.group, f"{self.group}-{self.via}") if self.via else (self.group,)
 
     def topic(self, role: str) -> str:
         """The topic's name on the cluster for the workload's own name of it."""
@@ -34,5 +48,5 @@ class Names:
         return f"{self.prefix}-worker-{worker}"
 
 
-def names(plan_digest: str, run_number: int, outputs: tuple[str, ...]) -> Names:
-    return Names(prefix=f"op-{plan_digest}-{run_number}", outputs=outputs)
+def names(plan_digest: str, run_number: int, workload: Workload) -> Names:
+    return Names(prefix=f"op-{plan_digest}-{run_number}", outputs=workload.topics, via=workload.via)

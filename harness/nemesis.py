@@ -43,6 +43,11 @@ class Nemesis:
             if thread.is_alive():
                 raise DeadlineError(f"waited {deadline_s:g} s for {thread.name} to end")
 
+    def leave_out(self) -> None:
+        """Do nothing, and say so: what a run shows without its faults must be nothing."""
+        for planned in self._field.plan.faults:
+            self._field.note("fault-missed", fault=planned.id, reason="left out by --no-faults")
+
     def give_up(self) -> None:
         self._field.aborted.set()
 

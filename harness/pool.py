@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from harness import cluster as clusters
 from harness import places
 from harness.cluster import Address, Cluster
+from harness.errors import HarnessError
 from harness.scenario import ClusterSpec
 
 Say = Callable[[str], None]
@@ -96,7 +97,10 @@ def clean(say: Say) -> int:
     Returns how many things were removed.
     """
     removed = 0
-    client = docker.from_env(timeout=40)
+    try:
+        client = docker.from_env(timeout=40)
+    except docker.errors.DockerException as error:
+        raise HarnessError(f"the Docker engine does not answer, so nothing can be removed: {error}") from None
     try:
         held: set[str] = set()
         for name in sorted(_known() | _labelled(client)):

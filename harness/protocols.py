@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from harness.field import Field
@@ -52,12 +52,16 @@ class Witness(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One input record as a worker polled it. `key` and `value` are bytes, `offset` is its place in the log."""
+    """One record as a worker polled it. `key` and `value` are bytes, `offset` is its place in the log, `header` its
+    provenance header, empty when it has none; `stage` is the place in the workload's `reads` of the topic it is from.
+    """
 
     partition: int
     offset: int
     key: bytes
     value: bytes
+    header: bytes = b""
+    stage: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +96,37 @@ def one_on_each(*topics: str) -> str:
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
     """What is right about totals, as Spark SQL: `total` over an output's `key` and `value`, in integers; `amount` over
-    an input's `number`. A total is the one before it of its key in its partition, plus its own input's amount."""
+    an output's `topic` and its input's `number`. A total is the one before it of its key in its partition, plus its own
+    input's amount. Before: in the order of the inputs, among the topics of which `over` says the same; outputs of which
+    it says null have no total."""
 
     total: str
     amount: str
+    over: str = "topic"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wiring:
+    """How a worker uses its client. The defaults are right; a negative control turns one of them.
+
+    `position`      where it is committed: in the outputs' transaction, by the consumer after or before the outputs, or
+                    by the consumer on its own (auto)
+    `names`         whose transactional id: the worker's, the input partition's (a producer each), or a new one for each
+                    process
+    `generation`    whether the positions in a transaction carry the group's generation (KIP-447)
+    `assignment`    by the group, or fixed by the configuration
+    `each_topic`    a transaction for each output topic, instead of one for all
+    """
+
+    transactional: bool = True
+    idempotent: bool = True
+    position: Literal["in-transaction", "after", "before", "auto"] = "in-transaction"
+    seek_back: bool = True
+    names: Literal["worker", "partition", "process"] = "worker"
+    generation: bool = True
+    assignment: Literal["group", "fixed"] = "group"
+    each_topic: bool = False
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +135,14 @@ class Workload:
 
     `expected` is Spark SQL over the view `inputs(partition, offset, number, digest, input)`, one row an input, giving
     one row an output: `topic, partition, number, digest, input`. `input` is passed on untouched: it says which input an
-    output comes from. The two switches are what the negative controls turn.
+    output comes from.
 
     An input's outputs come from `transform`, or from `state`, which is kept in the topic `changelog`, in the partition
     of the input. `identity` is the digest by which an output is compared with what is expected, as Spark SQL over its
     `key` and `value`.
+
+    A chain reads a topic of its own too: worker 0 reads the input and writes to `via`, worker 1 reads `via`, and so on
+    in turns. What passes there is judged by its end only, since its records may be deleted behind the position.
     """
 
     name: str
@@ -116,10 +150,20 @@ class Workload:
     transform: Callable[[Source], Iterable[Output]] | None = None
     expected: str
     topics: tuple[str, ...] = ("output",)
-    transactional: bool = True
-    seek_back: bool = True
+    via: str = ""
+    wiring: Wiring = Wiring()
     identity: str = CONTENT
     state: Callable[[], State] | None = None
     changelog: str = ""
     aggregate: Aggregate | None = None
     rows: tuple[str, ...] = field(default=())
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The topics whose records are compared with what is expected."""
+        return tuple(topic for topic in self.topics if topic != self.via)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The topics that workers read, in turns."""
+        return ("input", self.via) if self.via else ("input",)

@@ -43,6 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "chaos(scenario): runs on a real cluster, by this scenario file if named")
+    config.addinivalue_line("markers", "quick: with chaos, a choice that takes some minutes")
+    config.addinivalue_line("markers", "long: with chaos, what the quick choice leaves out")
     seed = config.getoption("--chaos-seed")
     config.stash[_SEED] = secrets.randbelow(1_000_000) if seed is None else seed
 

@@ -43,7 +43,7 @@ def quiesce(field: Field) -> None:
         until("LSO = HW on every judged partition", lambda: not lso_behind(field), deadline_s=left_s)
     except DeadlineError:
         behind = lso_behind(field)
-    _or_stalled(field, lambda: until("full ISR", lambda: not _not_in_sync(field), deadline_s=_ISR_DEADLINE_S))
+    _or_stalled(field, lambda: until("full ISR", lambda: not not_in_sync(field), deadline_s=_ISR_DEADLINE_S))
     field.crew.stop_observers()
     field.note(
         "quiesced",
@@ -58,21 +58,23 @@ def judged(field: Field) -> list[Partition]:
 
 
 def lag(field: Field) -> int:
-    """Inputs that are not below the group's committed position; a partition without one counts from its start."""
-    admin, topic = field.cluster.admin, field.names.input
-    partitions = [(topic, partition) for partition in range(field.plan.scenario.workload.partitions)]
-    ends = admin.offsets(partitions, "latest", "read_uncommitted")
-    starts = admin.offsets(partitions, "earliest", "read_uncommitted")
-    positions = admin.group_offsets(field.names.group)
-    return sum(
-        max(0, ends[each] - max(starts[each], positions.get(each, (0, ""))[0])) for each in partitions
-    )
+    """Offsets that are not below their group's committed position; a partition without one counts from its start. In a
+    topic between, whose last offset is a marker, that marker alone is no lag."""
+    admin, count, behind = field.cluster.admin, field.plan.scenario.workload.partitions, 0
+    for group, topic in field.names.read:
+        partitions = [(topic, partition) for partition in range(count)]
+        ends = admin.offsets(partitions, "latest", "read_uncommitted")
+        starts = admin.offsets(partitions, "earliest", "read_uncommitted")
+        positions = admin.group_offsets(group)
+        left = (ends[each] - max(starts[each], positions.get(each, (0, ""))[0]) for each in partitions)
+        behind += sum(max(0, each if topic == field.names.input else each - 1) for each in left)
+    return behind
 
 
 def lso_behind(field: Field) -> dict[Partition, tuple[int, int]]:
     """Partitions whose last stable offset is below the high watermark → (LSO, HW)."""
     admin = field.cluster.admin
-    partitions = [*judged(field), admin.offsets_partition(field.names.group)]
+    partitions = [*judged(field), *map(admin.offsets_partition, field.names.groups)]
     stable = admin.offsets(partitions, "latest", "read_committed")
     high = admin.offsets(partitions, "latest", "read_uncommitted")
     return {each: (stable[each], high[each]) for each in partitions if stable[each] != high[each]}
@@ -83,7 +85,8 @@ def _open(field: Field) -> list[str]:
     return [name for name, state in ids.items() if state not in ("Empty", "CompleteCommit", "CompleteAbort", "Dead")]
 
 
-def _not_in_sync(field: Field) -> list[str]:
+def not_in_sync(field: Field) -> list[str]:
+    """Partitions of the run's topics, and of the internal ones, that have no leader or a replica out of sync."""
     internal = {"__consumer_offsets", "__transaction_state"} & field.cluster.admin.topics()
     topics = (*field.names.topics.values(), *sorted(internal))
     return [

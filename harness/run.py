@@ -37,7 +37,6 @@ _TOPIC_CONFIG = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
-    "min.insync.replicas": "2",
     "message.timestamp.type": "CreateTime",
 }
 _READY_DEADLINE_S = 60.0
@@ -59,17 +58,18 @@ class Run:
         command: str = "",
         master: str = "local[2]",
         mode: Mode = "full",
+        faults: bool = True,
     ) -> None:
         self.plan = plans.make(scenario, seed)
         self.cluster = cluster
         self.progress = progress or Progress(quiet=True)
-        self._command, self._master, self._mode = command, master, mode
+        self._command, self._master, self._mode, self._faults = command, master, mode, faults
         self.folder = _new_folder(runs, f"{scenario.name}-{seed}")
         (self.folder / "plan.json").write_text(self.plan.to_json())
         workload = registry.workload(scenario.workload.name)
-        self.names = names(self.plan.digest, pool.next_run_number(cluster), workload.topics)
+        self.names = names(self.plan.digest, pool.next_run_number(cluster), workload)
         self.history = History(self.folder / "history.jsonl")
-        self.crew = Crew(self.plan, cluster, self.names, self.history, self.folder)
+        self.crew = Crew(self.plan, cluster, self.names, self.history, self.folder, stops=faults)
         self.field = Field(
             plan=self.plan, cluster=cluster, crew=self.crew, names=self.names, history=self.history
         )
@@ -94,8 +94,8 @@ class Run:
     def work(self) -> None:
         """Topics, processes, load and faults, until every fault is healed and a tail of records has followed."""
         self.progress.phase("work")
-        self._describe()
-        self._make_topics()
+        self.describe()
+        self.make_topics()
         self.crew.start()
         self._monitor.start()
         self._await_workers()
@@ -105,8 +105,11 @@ class Run:
             "the generator's first records", lambda e: e["event"] == "sent", deadline_s=_READY_DEADLINE_S,
             abort=lambda: bool(self.crew.crashes),
         )  # fmt: skip
-        self._nemesis.start()
-        self._nemesis.wait(_WORK_DEADLINE_S)
+        if self._faults:
+            self._nemesis.start()
+            self._nemesis.wait(_WORK_DEADLINE_S)
+        else:
+            self._nemesis.leave_out()
         self.crew.finish_generator(_WORK_DEADLINE_S)
 
     def heal(self) -> None:
@@ -165,7 +168,8 @@ class Run:
 
     # What the steps need
 
-    def _describe(self) -> None:
+    def describe(self) -> None:
+        """Write down what the run is made of."""
         self.history.append("harness", "run", command=self._command, versions=self._versions(),
                             names={**self.names.topics, "group": self.names.group})  # fmt: skip
         described = {
@@ -181,14 +185,16 @@ class Run:
         packages = ("onceproof", "confluent-kafka", "pyspark")
         return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
 
-    def _make_topics(self) -> None:
+    def make_topics(self, replicas: int = 3) -> None:
+        """The run's topics, with a leader and all replicas in sync. Raises DeadlineError."""
         topics = list(self.names.topics.values())
         count = self.plan.scenario.workload.partitions
-        self.cluster.admin.create_topics(topics, partitions=count, config=_TOPIC_CONFIG)
+        config = _TOPIC_CONFIG | {"min.insync.replicas": str(min(2, replicas))}
+        self.cluster.admin.create_topics(topics, partitions=count, replicas=replicas, config=config)
 
         def led() -> bool:
             states = [state for topic in topics for state in self.cluster.admin.partitions(topic).values()]
-            return len(states) == count * len(topics) and all(s.leader and len(s.isr) == 3 for s in states)
+            return len(states) == count * len(topics) and all(s.leader and len(s.isr) == replicas for s in states)
 
         until("leaders and replicas of the new topics", led, deadline_s=_READY_DEADLINE_S)
 
@@ -203,12 +209,15 @@ class Run:
         work = self.plan.scenario.workload
 
         def shared() -> bool:
-            members = self.cluster.admin.members(self.names.group)
+            members = [member for group in groups for member in self.cluster.admin.members(group)]
             busy = [member for member in members if member.partitions]
-            return len(busy) == min(work.workers, work.partitions) and work.partitions == sum(
-                len(member.partitions) for member in members
+            return len(busy) == min(work.workers, work.partitions * len(groups)) and (
+                work.partitions * len(groups) == sum(len(member.partitions) for member in members)
             )
 
+        groups = self.names.groups
+        if self.crew.fixed(0) is not None:
+            return
         until("the group to share out the partitions", shared, deadline_s=_READY_DEADLINE_S)
 
     def _warm_up(self) -> None:

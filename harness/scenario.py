@@ -62,6 +62,8 @@ class WorkloadSpec(Strict):
     message_timeout_ms: Annotated[int, Field(ge=500, le=900_000)] = 5_000
     session_timeout_ms: Annotated[int, Field(ge=1000, le=300_000)] = 4_000
     group_protocol: Literal["classic", "consumer"] = "classic"
+    assignor: Literal["range", "roundrobin", "cooperative-sticky"] = "range"
+    static_member: bool = False
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     observer: bool = True
 

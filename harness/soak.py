@@ -11,32 +11,15 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
 
-from harness.pool import Clusters
-from harness.progress import Progress
+from harness import many
+from harness.many import Line
 from harness.run import Run
 from harness.scenario import Scenario
 from harness.verdict import Results
 
 _CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One run of a soak: its verdict, its counts, and the folder when it was kept."""
-
-    scenario: str
-    seed: int
-    headline: str
-    verdict: str
-    reasons: Sequence[str]
-    faults: Sequence[str]
-    inputs: int
-    outputs: int
-    transactions: int
-    folder: str | None
 
 
 @dataclass(kw_only=True)
@@ -78,37 +61,18 @@ class Soak:
 
 
 def soak(
-    scenarios: Sequence[Scenario], *, runs: int, seed: int, folder: Path, progress: Progress, master: str,
-    say: Callable[[str], None],
-) -> Soak:  # fmt: skip
-    """Run them; `folder`/soak.json grows with each. Raises HarnessError when no cluster comes up."""
+    scenarios: Sequence[Scenario], *, runs: int, seed: int, options: many.Options, say: Callable[[str], None]
+) -> Soak:
+    """Run them; `soak.json` in the options' folder grows with each. Raises HarnessError when no cluster comes up."""
     done = Soak()
-    clusters = Clusters(keep=False)
-    try:
-        for number in range(runs):
-            scenario = scenarios[number % len(scenarios)]
-            run = Run(
-                scenario, seed=seed + number, cluster=clusters.get(scenario.cluster), runs=folder, progress=progress,
-                command=f"onceproof run {scenario.name} --seed {seed + number}", master=master,
-            )  # fmt: skip
-            results = run.all()
-            done.lines.append(_line(run, results))
-            if results.verdict == "valid":
-                shutil.rmtree(run.folder)
-            (folder / "soak.json").write_text(json.dumps([asdict(line) for line in done.lines], indent=1) + "\n")
-            say(f"{number + 1}/{runs}  {scenario.name}, seed {seed + number}: {results.headline}")
-    finally:
-        clusters.close()
+
+    def after(run: Run, _results: Results, line: Line) -> None:
+        if line.verdict == "valid":
+            shutil.rmtree(run.folder)
+            line = replace(line, folder=None)
+        done.lines.append(line)
+        (options.folder / "soak.json").write_text(json.dumps([asdict(each) for each in done.lines], indent=1) + "\n")
+        say(f"{len(done.lines)}/{runs}  {line.scenario}, seed {line.seed}: {line.headline}")
+
+    many.run(((scenarios[number % len(scenarios)], seed + number) for number in range(runs)), options, after)
     return done
-
-
-def _line(run: Run, results: Results) -> Line:
-    fired = [event["name"] for event in run.history.events() if event["event"] == "fault-injected"]
-    counts = results.counts
-    return Line(
-        scenario=results.name, seed=results.seed, headline=results.headline, verdict=results.verdict,
-        reasons=[reason.says for reason in results.reasons] + [finding.says for finding in results.findings],
-        faults=fired, inputs=counts.get("inputs", 0), outputs=counts.get("outputs", 0),
-        transactions=counts.get("transactions", 0),
-        folder=None if results.verdict == "valid" else str(run.folder),
-    )  # fmt: skip

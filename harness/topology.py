@@ -68,13 +68,10 @@ def links_of(node: str) -> list[str]:
     return [each.name for each in links() if node in each.name.split("->")]
 
 
-def node_links_of(node: str) -> list[str]:
-    """The links between this node and other nodes; clients still reach it."""
-    others = {name for name in NODES if name != node}
-    return [
-        each.name for each in links()
-        if node in each.name.split("->") and others & set(each.name.split("->"))
-    ]  # fmt: skip
+def links_between(some: set[str], others: set[str]) -> list[str]:
+    """The links between nodes of two sets, in both directions; clients still reach them."""
+    ends = ((each.name, *each.name.split("->")) for each in links())
+    return [name for name, a, b in ends if (a in some and b in others) or (a in others and b in some)]
 
 
 def lane_links(lane: int) -> list[str]:

@@ -6,16 +6,20 @@ group's generation (KIP-447), pending offsets unstable.
     input/3:  41 42 43     transaction: output/3 ← 41 42 43, position 44
     a fault between the two leaves both or neither; `lost` or `duplicate` would be 42 missing, or there twice
 
-The negative controls are the same pipeline with one switch turned:
+The same pipeline in other right ways:
 
-    N1  copy-at-least-once   position committed after the output, no transaction   → duplicate
-    N8  copy-no-seek-back    goes on after an abort where it was                   → lost
+    W7  copy-per-partition   a producer for each input partition, its transactional id bound to the partition: the first
+                             design of exactly-once (KIP-98); who gets the partition fences who had it, by epoch
+        copy-fixed           partitions by configuration, without a group's fencing; a successor of the same worker has
+                             its transactional id, and fences it by epoch
+    W1  produce              no transaction at all: an idempotent producer with five requests in flight, by which
+                             nothing is lost, doubled or reordered as long as its process lives
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.protocols import Output, Source, Workload, one_on_each
+from harness.protocols import Output, Source, Wiring, Workload, one_on_each
 
 
 def copy(source: Source) -> Iterator[Output]:
@@ -29,18 +33,25 @@ COPY = Workload(
     expected=one_on_each("output"),
     rows=("W2", "W8"),
 )
-AT_LEAST_ONCE = replace(
+PER_PARTITION = replace(
     COPY,
-    name="copy-at-least-once",
-    about="Broken on purpose: position committed after the output, without a transaction.",
-    transactional=False,
-    rows=("N1",),
+    name="copy-per-partition",
+    about="Copy with a producer for each input partition, its transactional id bound to the partition.",
+    wiring=Wiring(names="partition", generation=False),
+    rows=("W7",),
 )
-NO_SEEK_BACK = replace(
+FIXED = replace(
     COPY,
-    name="copy-no-seek-back",
-    about="Broken on purpose: after an abort it goes on where it was instead of seeking back.",
-    seek_back=False,
-    rows=("N8",),
+    name="copy-fixed",
+    about="Copy with partitions by configuration; fenced by the worker's transactional id alone.",
+    wiring=Wiring(assignment="fixed", generation=False),
+    rows=("W2",),
 )
-WORKLOADS = (COPY, AT_LEAST_ONCE, NO_SEEK_BACK)
+PRODUCE = replace(
+    COPY,
+    name="produce",
+    about="Idempotent produce alone: no transaction, no group, up to five requests in flight.",
+    wiring=Wiring(transactional=False, position="after", assignment="fixed"),
+    rows=("W1",),
+)
+WORKLOADS = (COPY, PER_PARTITION, FIXED, PRODUCE)

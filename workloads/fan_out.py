@@ -5,11 +5,14 @@ both and the position are one transaction.
 
     input/3:  order 41     transaction: stock/3 ← 41, payment/3 ← 41, position 42
     an order that is paid but not in stock would be `torn-transaction`
+
+    N9  fan-out-two-transactions   a transaction for the payment, then one for the stock   → torn-transaction
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from harness.protocols import Output, Source, Workload, one_on_each
+from harness.protocols import Output, Source, Wiring, Workload, one_on_each
 
 TOPICS = ("stock", "payment")
 
@@ -27,4 +30,11 @@ FAN_OUT = Workload(
     topics=TOPICS,
     rows=("W4",),
 )
-WORKLOADS = (FAN_OUT,)
+TWO_TRANSACTIONS = replace(
+    FAN_OUT,
+    name="fan-out-two-transactions",
+    about="Broken on purpose: a transaction for each topic.",
+    wiring=Wiring(each_topic=True),
+    rows=("N9",),
+)
+WORKLOADS = (FAN_OUT, TWO_TRANSACTIONS)

@@ -9,6 +9,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient
 
 from harness import history, payload, scenario
+from harness.provenance import HEADER, provenance
 from harness.pytest_plugin import Chaos
 from harness.run import Run
 
@@ -30,7 +31,7 @@ def samples(results: Any, cls: str) -> list[dict[str, Any]]:
 
 
 def write(
-    run: Run, *, partition: int, key: bytes, value: bytes, header: str | None = None, end: str | None = None
+    run: Run, *, partition: int, key: bytes, value: bytes, header: bytes | None = None, end: str | None = None
 ) -> int:
     """Write one record to the output, as somebody who does not belong there; return its offset. `end`: in a transaction
     that ends so."""
@@ -41,7 +42,7 @@ def write(
         producer.init_transactions(20)
         producer.begin_transaction()
     producer.produce(
-        run.names.topic("output"), value, key, partition, headers=[("onceproof", header.encode())] if header else [],
+        run.names.topic("output"), value, key, partition, headers=[(HEADER, header)] if header else [],
         on_delivery=lambda error, message: offsets.append(message.offset()),
     )  # fmt: skip
     assert producer.flush(20) == 0
@@ -69,16 +70,17 @@ def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos
     def intrude(run: Run) -> None:
         written["stranger"] = 2, write(run, partition=2, key=b"k", value=b"who am I?")
         value = payload.value(run.plan.seed, 999_999_999, 200)
-        written["never sent"] = 3, write(run, partition=3, key=b"k1", value=value, header="3,17,0,1,4")
-        for partition, header, end in ((0, "0,1,0,1,1", None), (1, "1,{offset},0,1,1", "commit")):
+        written["never sent"] = 3, write(run, partition=3, key=b"k1", value=value, header=provenance(3, 17, 0, 1, 4))
+        for partition, names_another, end in ((0, True, None), (1, False, "commit")):
             row = sent(run, partition)
             copied[row["number"]] = partition
-            header = header.format(**row)
+            header = provenance(partition, 1 if names_another else row["offset"], 0, 1, 1)
             written[f"copy {partition}"] = partition, write(
                 run, partition=partition, key=row["key"], value=row["value"], header=header, end=end
             )
         row = sent(run, 4)
-        write(run, partition=4, key=row["key"], value=row["value"], header=f"4,{row['offset']},0,1,1", end="abort")
+        write(run, partition=4, key=row["key"], value=row["value"], header=provenance(4, row["offset"], 0, 1, 1),
+              end="abort")  # fmt: skip
         [(_, (position, _))] = [
             each for each in run.cluster.admin.group_offsets(run.names.group).items() if each[0][1] == 5
         ]

@@ -67,7 +67,7 @@ def test_two_clusters_at_once_in_one_process() -> None:
         clusters: list[Cluster] = [both.enter_context(pool.lease(spec, keep=False)) for spec in specs]
         names = [cluster.address.name for cluster in clusters]
         for cluster, partitions in zip(clusters, (1, 2), strict=True):
-            cluster.admin.create_topics(["mine"], partitions=partitions, config={})
+            cluster.admin.create_topics(["mine"], partitions=partitions, replicas=3, config={})
             until("the topic", lambda c=cluster: "mine" in c.admin.topics(), deadline_s=20)
         for cluster, partitions in zip(clusters, (1, 2), strict=True):
             count = until("partitions", lambda c=cluster: len(c.admin.partitions("mine")), deadline_s=20)

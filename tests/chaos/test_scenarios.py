@@ -1,15 +1,34 @@
-"""The scenarios that come with onceproof, each with the verdict that it expects, all on one cluster."""
+"""The scenarios that come with onceproof, each with the verdict that it expects, all on one cluster.
+
+`-m "chaos and quick"` takes a few of each kind; `-m "not long"` leaves out the rest of them.
+"""
 
 import pytest
 
+from harness import scenario
 from harness.places import scenarios_dir
 from harness.pytest_plugin import Chaos
 
-# The main job is `make chaos`.
-NAMES = sorted(path.stem for path in scenarios_dir().glob("*.toml") if path.stem != "copy-under-fire")
+# One of each kind of fault, control and pipeline, the ones that found most while they were built.
+QUICK = {
+    "bank-worker-killed", "chain-records-deleted", "copy-per-partition-zombie", "control-at-least-once",
+    "control-read-uncommitted", "control-two-transactions", "control-not-idempotent", "copy-broker-killed",
+    "copy-coordinator-moved-in-commit", "copy-hijacked", "copy-records-deleted-past", "copy-rebalances",
+    "copy-zombie-generation",
+}  # fmt: skip
+# The main job is `make chaos`, the soak's are for the soak.
+FOLDERS = ("pipelines", "controls", "faults")
+ALL = sorted(path for folder in FOLDERS for path in (scenarios_dir() / folder).glob("*.toml"))
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [
+    pytest.param(path.stem, marks=pytest.mark.quick if path.stem in QUICK else pytest.mark.long) for path in ALL
+])  # fmt: skip
 def test_scenario(chaos: Chaos, name: str) -> None:
-    chaos.check(scenarios_dir() / f"{name}.toml")
+    chaos.check(next(path for path in ALL if path.stem == name))
+
+
+def test_every_quick_one_is_there() -> None:
+    assert {path.stem for path in ALL} >= QUICK
+    assert {scenario.load(path).name for path in ALL} == {path.stem for path in ALL}

@@ -34,8 +34,9 @@ def test_one_period_in_four_is_free_and_no_set_takes_two_nodes_or_a_worker_twice
 
 def soaked(*verdicts: str) -> Soak:
     lines = [
-        Line(scenario="copy", seed=seed, headline=verdict, verdict=verdict, reasons=["why"], faults=["kill"], inputs=10,
-             outputs=10, transactions=2, folder=None)
+        Line(scenario="copy", seed=seed, headline=verdict, verdict=verdict, as_expected=verdict == "valid",
+             expectation="expected valid", reasons=["why"], faults=["kill"], inputs=10, outputs=10, transactions=2,
+             phases={"work": 1.0}, folder=None)
         for seed, verdict in enumerate(verdicts)
     ]  # fmt: skip
     return Soak(lines=lines)

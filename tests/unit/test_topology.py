@@ -28,7 +28,7 @@ def test_the_compose_file_advertises_what_the_links_listen_on() -> None:
 
 
 def test_a_node_is_cut_off_with_all_its_links_but_clients_stay_with_node_links() -> None:
-    every, nodes = topology.links_of("broker2"), topology.node_links_of("broker2")
+    every, nodes = topology.links_of("broker2"), topology.links_between({"broker2"}, set(topology.NODES) - {"broker2"})
     assert set(nodes) < set(every)
     assert "lane1->broker2" in every
     assert all("lane" not in name and "app" not in name for name in nodes)

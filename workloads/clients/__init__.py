@@ -1,4 +1,4 @@
-"""Client drivers: the same few calls, whichever library makes them. A driver is one module here.
+"""Client drivers: the same few calls, whichever library makes them. A driver is one package here: `Reader`, `Writer`.
 
 The calls are those of the pipeline's loop, and each may raise ClientError, which says in the client's own words what
 kind of error it is; the loop decides by kind alone.
@@ -39,24 +39,28 @@ class Batch:
     resets: list[dict[str, int]] = field(default_factory=list)
     assigned: list[int] = field(default_factory=list)
 
+    def parts(self) -> Iterator["Batch"]:
+        """The batch by input partition."""
+        for partition, span in self.ranges.items():
+            mine = [record for record in self.records if record.partition == partition]
+            yield Batch(records=mine, ranges={partition: span})
 
-class Client(Protocol):
-    """A consumer and a producer of one worker. Everything may raise ClientError."""
+
+class Reader(Protocol):
+    """The consumer of one worker, on one topic. Everything may raise ClientError."""
 
     def start(self) -> None: ...
     def poll(self) -> Batch: ...
-    def begin(self) -> None: ...
-    def send(self, topic: str, partition: int, key: bytes, value: bytes, provenance: bytes) -> None: ...
-    def flush(self) -> dict[str, list[int]]:
-        """Wait for every acknowledgement; `topic/partition` → [count, first offset, last offset], the offsets negative
-        where the client was not told all of them."""
+    def group(self) -> object:
+        """The group's metadata as of the last poll, for `Writer.send_offsets`."""
         ...
 
-    def send_offsets(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None: ...
-    def commit(self) -> None: ...
-    def abort(self) -> None: ...
+    def commit(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None:
+        """Commit the positions behind these ranges, outside of any transaction."""
+        ...
+
     def assigned(self) -> list[int]:
-        """The input partitions that are ours."""
+        """The partitions that are ours."""
         ...
 
     def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
@@ -69,3 +73,19 @@ class Client(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class Writer(Protocol):
+    """One producer. Everything may raise ClientError; without transactions begin, commit and abort do nothing."""
+
+    def start(self) -> None: ...
+    def begin(self) -> None: ...
+    def send(self, topic: str, partition: int, key: bytes, value: bytes, header: bytes) -> None: ...
+    def flush(self) -> dict[str, list[int]]:
+        """Wait for every acknowledgement; `topic/partition` → [count, first offset, last offset], the offsets negative
+        where the client was not told all of them."""
+        ...
+
+    def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...

@@ -9,93 +9,140 @@ before commit is called, then one outcome:
     fail    commit was never called, or an abort was acknowledged and commit had never been called
     info    commit was called and did not return success: it may have taken effect, its answer lost
 
-Any fatal error, and any call that does not return in time, ends the process with status 17; the harness starts the
-next incarnation, as an orchestrator would.
+What a workload's wiring turns, it turns here: where the position is committed, and by whom. Any fatal error, and any
+call that does not return in time, ends the process with status 17; the harness starts the next incarnation, as an
+orchestrator would.
 """
 
 import gc
 import os
+import secrets
 import sys
 from collections.abc import Iterable
 
 from harness import registry
 from harness.protocols import Output, Source, Workload
-from workloads.clients import Batch, Client, ClientError
-from workloads.clients.librdkafka import Librdkafka
+from harness.provenance import passed_on, provenance
+from workloads.clients import Batch, ClientError, Reader, Writer, librdkafka
 from workloads.processes.child import Child
 
 EXIT_FATAL = 17
 
 
 class Worker:
-    def __init__(self, child: Child, workload: Workload, client: Client) -> None:
-        self._child, self._workload, self._client = child, workload, client
+    def __init__(self, child: Child, workload: Workload) -> None:
+        self._child, self._workload, self._wiring = child, workload, workload.wiring
+        self._reader: Reader = librdkafka.Reader(child.config)
+        self._writers: dict[int | None, Writer] = {}
         self._state = workload.state() if workload.state is not None else None
         self._topics: dict[str, str] = child.config["topics"]
-        self._identity = f"{child.config['worker']},{child.config['incarnation']}"
+        self._identity: tuple[int, int] = (child.config["worker"], child.config["incarnation"])
         self._transaction: int = child.config["first_transaction"]
         # After this the coordinator has aborted the transaction: no call that is still under way can succeed.
         self._call_deadline_s: float = child.config["transaction_timeout_ms"] / 1000 + 1
 
     def run(self) -> None:
-        self._client.start()
+        if self._wiring.names != "partition":
+            self._writers[None] = self._started(None)
+        self._reader.start()
         self._child.emit("ready")
         while not self._child.stopping.is_set():
-            batch = self._client.poll()
+            batch = self._reader.poll()
             if batch.assigned:
-                self._child.emit("assigned", partitions=batch.assigned)
-                self._restore()
+                self._take_over(batch.assigned)
             for reset in batch.resets:
                 self._child.emit("position-reset", **reset)
-            if batch.records:
-                self._transact(batch)
-                self._transaction += 1
-        self._client.close()
+            for part in batch.parts() if self._wiring.names == "partition" else [batch]:
+                if part.records and not self._whole(part):
+                    break  # the reader went back to the committed positions: what is left comes again
+        self._reader.close()
 
-    def _transact(self, batch: Batch) -> None:
-        """One transaction. Raises ClientError when the producer is no more."""
-        if not self._prepare(batch):
-            return
+    def _take_over(self, partitions: list[int]) -> None:
+        if self._wiring.assignment == "group" and not self._child.config["stage"]:
+            self._child.emit("assigned", partitions=partitions)
+        if self._wiring.names == "partition":
+            # InitProducerId fences whoever had the partition before, and ends what it left open (KIP-98).
+            self._writers |= {partition: self._started(partition) for partition in partitions}
+        self._restore()
+
+    def _started(self, partition: int | None) -> Writer:
+        name: str | None = self._child.config["transactional_id"]
+        if not self._wiring.transactional:
+            name = None
+        elif self._wiring.names == "partition":
+            name = f"{self._child.config['prefix']}-partition-{partition}"
+        elif self._wiring.names == "process":
+            name = f"{name}-{secrets.token_hex(4)}"
+        writer = librdkafka.Writer(self._child.config, name)
+        writer.start()
+        return writer
+
+    def _whole(self, batch: Batch) -> bool:
+        """One transaction; whether it was committed. Raises ClientError when the producer is no more."""
+        writer = self._writers[next(iter(batch.ranges)) if self._wiring.names == "partition" else None]
+        done = self._transact(batch, writer)
+        self._transaction += 1
+        return done
+
+    def _transact(self, batch: Batch, writer: Writer) -> bool:
+        if not self._prepare(batch, writer):
+            return False
         try:
-            self._client.commit()
+            writer.commit()
         except ClientError as error:
-            self._child.emit("error", transaction=self._transaction, **error.fields())
-            self._outcome("info", batch)
+            self._failed(error, "info", batch)
             if error.fatal or not error.abortable:
                 raise
-            self._client.abort()
+            writer.abort()
             self._seek_back()
-            return
+            return False
         self._outcome("ok", batch)
         self._stop("after-commit")
+        if self._wiring.position == "after":
+            self._commit_position(batch)
+        return True
 
-    def _prepare(self, batch: Batch) -> bool:
+    def _prepare(self, batch: Batch, writer: Writer) -> bool:
         """Everything up to the commit; False when it had to be aborted, which is then done."""
         try:
             self._stop("polled")
-            self._client.begin()
+            writer.begin()
             self._child.emit("begin", transaction=self._transaction)
             self._stop("begun")
-            for source in batch.records:
-                for output in self._outputs(source):
-                    self._send(source, output)
-            outputs = self._client.flush()
+            if self._wiring.position == "before":
+                self._commit_position(batch)
+                self._stop("offsets-sent")
+            outputs = self._produce(batch, writer)
             self._stop("produced")
-            with self._child.deadline(self._call_deadline_s, lambda: self._stuck("send-offsets", batch)):
-                self._client.send_offsets(batch.ranges, f"{self._identity},{self._transaction}")
-            self._stop("offsets-sent")
-            manifest = {"sources": _ranges(batch), "outputs": outputs, "records": len(batch.records)}
-            self._child.emit("invoke", transaction=self._transaction, **manifest)
+            if self._wiring.position == "in-transaction":
+                self._send_offsets(batch, writer)
+                self._stop("offsets-sent")
+            self._invoke(batch, outputs)
             self._stop("before-commit")
         except ClientError as error:
-            self._child.emit("error", transaction=self._transaction, **error.fields())
-            self._outcome("fail", batch)
+            self._failed(error, "fail", batch)
             if error.fatal:
                 raise
-            self._client.abort()
+            writer.abort()
             self._seek_back()
             return False
         return True
+
+    def _produce(self, batch: Batch, writer: Writer) -> dict[str, list[int]]:
+        """Send what the batch gives, and wait for the acknowledgements."""
+        everything = [(source, output) for source in batch.records for output in self._outputs(source)]
+        acknowledged: dict[str, list[int]] = {}
+        topics = sorted({output.topic for _, output in everything}) if self._wiring.each_topic else [None]
+        for number, topic in enumerate(topics):
+            if number:  # N9: what was sent so far becomes visible by itself
+                self._invoke(batch, acknowledged)
+                writer.commit()
+                writer.begin()
+            for source, output in everything:
+                if topic in (None, output.topic):
+                    self._send(writer, source, output)
+            acknowledged |= writer.flush()
+        return acknowledged
 
     def _outputs(self, source: Source) -> Iterable[Output]:
         if self._state is not None:
@@ -103,33 +150,58 @@ class Worker:
         assert self._workload.transform is not None
         return self._workload.transform(source)
 
+    def _send(self, writer: Writer, source: Source, output: Output) -> None:
+        whose = (*self._identity, self._transaction)
+        header = (
+            passed_on(source.header, *whose, source.partition, source.offset) if source.stage
+            else provenance(source.partition, source.offset, *whose)
+        )  # fmt: skip
+        writer.send(self._topics[output.topic], output.partition, output.key, output.value, header)
+
+    def _send_offsets(self, batch: Batch, writer: Writer) -> None:
+        with self._child.deadline(self._call_deadline_s, lambda: self._stuck("send-offsets", batch)):
+            writer.send_offsets(self._child.config["input"], batch.ranges, self._signature(), self._reader.group())
+
+    def _commit_position(self, batch: Batch) -> None:
+        """By the consumer, outside of the transaction."""
+        try:
+            self._reader.commit(batch.ranges, self._signature())
+        except ClientError as error:
+            self._child.emit("error", transaction=self._transaction, **error.fields())
+            if error.fatal:
+                raise
+
+    def _signature(self) -> str:
+        return ",".join(map(str, (*self._identity, self._transaction)))
+
     def _restore(self) -> None:
         """Take the state up from the changelog: what an abort undid, or another owner added, is then as committed."""
         if self._state is None:
             return
-        for partition in self._client.assigned():
-            records = self._client.read_all(self._topics[self._workload.changelog], partition)
+        for partition in self._reader.assigned():
+            records = self._reader.read_all(self._topics[self._workload.changelog], partition)
             self._state.restore(partition, records)
 
-    def _send(self, source: Source, output: Output) -> None:
-        provenance = f"{source.partition},{source.offset},{self._identity},{self._transaction}"
-        self._client.send(
-            self._topics[output.topic], output.partition, output.key, output.value, provenance.encode()
-        )
-
     def _seek_back(self) -> None:
-        if self._workload.seek_back:
-            self._client.rewind()
+        if self._wiring.seek_back:
+            self._reader.rewind()
             self._restore()
 
     def _stuck(self, call: str, batch: Batch) -> None:
         """A call that never returns, before commit was called."""
         error = ClientError(call, "_NEVER_RETURNED", abortable=False, fatal=True,
                             text=f"no answer within {self._call_deadline_s:g} s")  # fmt: skip
-        self._child.emit("error", transaction=self._transaction, **error.fields())
-        self._outcome("fail", batch)
+        self._failed(error, "fail", batch)
         self._child.emit("died", **error.fields())
         os._exit(EXIT_FATAL)
+
+    def _failed(self, error: ClientError, kind: str, batch: Batch) -> None:
+        self._child.emit("error", transaction=self._transaction, **error.fields())
+        self._outcome(kind, batch)
+
+    def _invoke(self, batch: Batch, outputs: dict[str, list[int]]) -> None:
+        manifest = {"sources": _ranges(batch), "outputs": outputs, "records": len(batch.records)}
+        self._child.emit("invoke", transaction=self._transaction, **manifest)
 
     def _outcome(self, kind: str, batch: Batch) -> None:
         self._child.emit(
@@ -148,9 +220,8 @@ def main() -> None:
     gc.freeze()
     child = Child.begin()
     workload = registry.workload(child.config["workload"])
-    client = Librdkafka({**child.config, "transactional": workload.transactional})
     try:
-        Worker(child, workload, client).run()
+        Worker(child, workload).run()
     except ClientError as error:
         child.emit("died", **error.fields())
         sys.stdout.flush()

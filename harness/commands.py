@@ -1,0 +1,217 @@
+"""What each command of the command line does; its exit status comes back.
+
+What needs an engine, Spark or a JVM is imported when a command needs it, so that `--help` and bad input answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import secrets
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from harness import places
+from harness.errors import BadInput
+from harness.progress import Progress
+from harness.scenario import RandomSpec, Scenario
+from harness.verdict import Results
+
+if TYPE_CHECKING:
+    from harness.many import Line
+    from harness.run import Run
+
+AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
+
+
+def run(options: argparse.Namespace) -> int:
+    from harness import images, many, scenario
+
+    paths = _find(options.scenario)
+    loaded = {path: _as_asked(scenario.load(path), options) for path in paths}
+    for version in {each.cluster.version for each in loaded.values()}:
+        images.kafka(version)  # an unknown version is refused before anything starts
+    seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    runs = [(each, seed + number) for number in range(options.times) for each in loaded.values()]
+    named = {each.name: str(path) for path, each in loaded.items()} if len(paths) > 1 else {}
+
+    def command(each: Scenario, seed: int) -> str:
+        path = named.get(each.name, str(options.scenario))
+        said = f"onceproof run {shlex.quote(path)} --seed {seed} --kafka {each.cluster.version}"
+        said += (" --faults random" if options.faults else "") + (" --no-faults" if options.no_faults else "")
+        return said + (" --mode ledger" if options.mode == "ledger" else "")
+
+    statuses = [AS_EXPECTED]
+
+    def done(one: Run, results: Results, line: Line) -> None:
+        _tell(results, one.folder)
+        _say(f"seconds: {', '.join(f'{name} {spent:g}' for name, spent in line.phases.items())}; "
+             f"from the command to the verdict {line.seconds:.1f}")  # fmt: skip
+        statuses.append(_status(results))
+
+    folder = options.runs if len(runs) == 1 else options.runs / datetime.now(UTC).strftime("all-%Y%m%dT%H%M%S")
+    with Progress(quiet=options.quiet) as progress:
+        how = many.Options(folder=folder, progress=progress, command=command, master=options.spark_master,
+                           mode=options.mode, keep=options.keep, faults=not options.no_faults)  # fmt: skip
+        lines = many.run(runs, how, done)
+    if len(runs) > 1:
+        met = sum(line.as_expected for line in lines)
+        _say(f"{met} of {len(lines)} runs as expected: {many.write_page(lines, folder)}")
+    return max(statuses)
+
+
+def _as_asked(loaded: Scenario, options: argparse.Namespace) -> Scenario:
+    """With what the command line says besides."""
+    if options.faults == "random":
+        loaded = _with_random(loaded)
+    if options.kafka:
+        loaded = loaded.model_copy(update={"cluster": loaded.cluster.model_copy(update={"version": options.kafka})})
+    return loaded
+
+
+def soak(options: argparse.Namespace) -> int:
+    from harness import many, scenario, soak
+
+    paths = options.scenarios or [places.scenarios_dir() / "soak"]
+    loaded = [_with_random(scenario.load(file)) for path in paths for file in _find(path)]
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with Progress(quiet=options.quiet) as progress:
+        how = many.Options(folder=options.folder, progress=progress, master=options.spark_master,
+                           command=lambda each, seed: f"onceproof run {each.name} --seed {seed}")  # fmt: skip
+        done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say)
+    (options.folder / "soak.md").write_text(done.summary())
+    _say(done.summary())
+    return NOT_AS_EXPECTED if done.count("invalid") else AS_EXPECTED
+
+
+def bench(options: argparse.Namespace) -> int:
+    from harness import bench
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with Progress(quiet=options.quiet) as progress:
+        found = bench.verify(
+            records=options.records, sizes=options.sizes, rounds=options.rounds, folder=options.folder,
+            progress=progress, master=options.spark_master,
+        )  # fmt: skip
+    _say(bench.table(found))
+    return AS_EXPECTED if all(each.held for each in bench.targets(found)) else NOT_AS_EXPECTED
+
+
+def _with_random(scenario: Scenario) -> Scenario:
+    """The scenario with faults drawn from the seed, if it has none of that kind yet."""
+    return scenario if scenario.random else scenario.model_copy(update={"random": RandomSpec()})
+
+
+def verify(options: argparse.Namespace) -> int:
+    _run_folder(options.run)
+    results: Results = importlib.import_module("verifiers.verify").verify(options.run, master=options.spark_master)
+    importlib.import_module("harness.report").write(options.run)
+    _tell(results, options.run)
+    return _status(results)
+
+
+def report(options: argparse.Namespace) -> int:
+    _run_folder(options.run)
+    _say(str(importlib.import_module("harness.report").write(options.run)))
+    return AS_EXPECTED
+
+
+def images(options: argparse.Namespace) -> int:
+    from harness import images
+
+    _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
+    return AS_EXPECTED
+
+
+def list_all(options: argparse.Namespace) -> int:
+    from harness import catalogue, registry
+
+    if options.page:
+        options.page.write_text(catalogue.page(catalogue.times(options.times) if options.times else {}))
+        return AS_EXPECTED
+    table = Table("scenario", "pipeline", "faults", "expected", "what it shows", box=None)
+    for each in catalogue.entries():
+        table.add_row(f"{each.folder}/{each.name}", each.pipeline, each.faults, each.expected, each.about)
+    console = Console()
+    console.print(table)
+    abouts = {
+        "workload": {name: workload.about for name, workload in registry.workloads().items()},
+        "fault": {name: fault.about for name, fault in registry.faults().items()},
+    }
+    for title, entries in abouts.items():
+        listed = Table(title, "what it is", box=None)
+        for name, about in sorted(entries.items()):
+            listed.add_row(name, about)
+        console.print(listed)
+    return AS_EXPECTED
+
+
+def doctor(_options: argparse.Namespace) -> int:
+    from harness import doctor
+
+    missing = 0
+    for check in doctor.checks():
+        _say(f"{'ok     ' if check.ok else 'MISSING'}  {check.what}" + ("" if check.ok else f": {check.how}"))
+        missing += not check.ok
+    return FAILED if missing else AS_EXPECTED
+
+
+def clean(_options: argparse.Namespace) -> int:
+    from harness import pool
+
+    removed = pool.clean(_say)
+    _say("nothing to clean" if not removed else f"{removed} things removed")
+    return AS_EXPECTED
+
+
+def _find(path: Path) -> list[Path]:
+    """A scenario file, all of a folder, or the one of that name that comes with onceproof, with or without `.toml`."""
+    if path.is_dir():
+        files = sorted(path.rglob("*.toml"))
+        if not files:
+            raise BadInput(f"{path}: no scenario in this folder; scenarios are TOML files")
+        return files
+    if path.exists():
+        return [path]
+    names = sorted(places.scenarios_dir().rglob("*.toml"))
+    for candidate in names:
+        if path.name in (candidate.name, candidate.stem) and len(path.parts) == 1:
+            return [candidate]
+    raise BadInput(f"{path}: no such scenario; a TOML file, or one of {', '.join(name.stem for name in names)}")
+
+
+def _run_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: no such folder; a run's folder looks like runs/<name>-<seed>-<time>")
+
+
+def _tell(results: Results, folder: Path) -> None:
+    colours = {"valid": "green", "unknown": "yellow", "invalid": "red"}
+    console = Console(highlight=False)
+    console.print(f"[bold {colours[results.verdict]}]{results.headline}[/]  ({results.expectation})")
+    for finding in results.findings:
+        console.print(f"  {finding.cls} × {finding.count}: {finding.says}", markup=False)
+        for sample in list(finding.samples)[:3]:
+            where = f"{sample['topic']}/{sample['partition']} offset {sample['offset']}"
+            number = f", input number {sample['number']}" if "number" in sample else ""
+            console.print(f"    {where}{number}", markup=False, soft_wrap=True)
+    for reason in results.reasons:
+        console.print(f"  {reason.kind}: {reason.says}", markup=False, soft_wrap=True)
+    counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in results.counts.items())
+    console.print(counts, markup=False, soft_wrap=True)
+    console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _status(results: Results) -> int:
+    if any(reason.kind == "harness-error" for reason in results.reasons):
+        return FAILED
+    return AS_EXPECTED if results.as_expected else NOT_AS_EXPECTED
+
+
+def _say(text: str) -> None:
+    Console(highlight=False).print(text, markup=False, soft_wrap=True)

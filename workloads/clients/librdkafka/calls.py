@@ -1,0 +1,73 @@
+"""What reader and writer share: configuration, the client's errors in our words, and calls that are repeated."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from workloads.clients import ClientError
+
+CALL_TIMEOUT_S = 5.0
+_PATIENCE_S = 60.0
+_WAITING = (
+    KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._WAIT_COORD,
+    KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR, KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.UNSTABLE_OFFSET_COMMIT,
+)  # fmt: skip
+
+
+def common(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": config["bootstrap"],
+        "client.id": f"{config['name']}-{config['incarnation']}",
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 1000,
+        "topic.metadata.refresh.interval.ms": 5000,
+        "log_level": 3,
+        **config["client_config"],
+    }
+
+
+def patience_s(config: Mapping[str, Any]) -> float:
+    """Every retry ends: the broker has aborted by then, and what is still refused is refused for good."""
+    return float(config["transaction_timeout_ms"]) / 1000 + _PATIENCE_S
+
+
+def call(name: str, function: Callable[[], object]) -> None:
+    try:
+        function()
+    except KafkaException as error:
+        raise client_error(name, error.args[0]) from None
+
+
+def retrying(name: str, patience: float, function: Callable[[], object]) -> None:
+    """Repeat a call whose error is retriable, until the deadline."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            function()
+            return
+        except KafkaException as error:
+            kafka_error = error.args[0]
+            if time.monotonic() > deadline or not _retriable(name, kafka_error):
+                raise client_error(name, kafka_error) from None
+            time.sleep(0.1)
+
+
+def client_error(name: str, error: KafkaError) -> ClientError:
+    return ClientError(
+        name,
+        error.name(),
+        abortable=bool(error.txn_requires_abort()) or (name == "produce" and not error.fatal()),
+        fatal=bool(error.fatal()),
+        text=error.str() or "",
+    )
+
+
+def _retriable(name: str, error: KafkaError) -> bool:
+    if error.fatal() or error.txn_requires_abort():
+        return False
+    if name in ("committed", "commit", "list-offsets") and error.code() in _WAITING:
+        return True
+    return bool(error.retriable())

@@ -1,0 +1,203 @@
+"""The consumer of a worker. Two things a pipeline on it must get right, and that are easy to get wrong:
+
+- The group metadata that fences by generation (KIP-447) is taken when records are polled, not when offsets are sent:
+  by then a background thread may have left the group, and offsets sent without a generation are not fenced.
+- When a rebalance happens inside a poll, what that poll returned is thrown away and every partition is fetched again
+  from its committed position: some of it may belong to somebody else now.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from harness.protocols import Source
+from harness.provenance import HEADER
+from workloads.clients import Batch, ClientError
+from workloads.clients.librdkafka.calls import CALL_TIMEOUT_S, call, client_error, common, patience_s, retrying
+
+_POLL_TIMEOUT_S = 0.1
+
+
+class Reader:
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = config
+        self._topic: str = config["input"]
+        self._stage: int = config["stage"]
+        self._batch: int = config["transaction_records"]
+        self._fixed: list[int] | None = config["fixed"]
+        self._reset = OFFSET_END if config["auto_offset_reset"] == "latest" else OFFSET_BEGINNING
+        # Who hands out the partitions bit by bit, takes and gives them back so too.
+        self._eager = config["group_protocol"] == "classic" and config["assignor"] != "cooperative-sticky"
+        self._patience_s = patience_s(config)
+        self._consumer = Consumer(_configured(config))
+        self._rebalanced = False
+        self._assigned: list[int] = []
+        self._next: dict[int, int] = {}
+        self._group: Any = None
+        # Names the group without a member, as positions committed by hand do: nobody can be fenced by it.
+        self._nobody = Consumer({**common(config), "group.id": config["group"]}) if not config["generation"] else None
+
+    def start(self) -> None:
+        if self._fixed is not None:
+            self._consumer.assign([TopicPartition(self._topic, partition) for partition in self._fixed])
+            self._assigned, self._rebalanced = list(self._fixed), True
+            return
+        self._consumer.subscribe(
+            [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
+        )
+
+    def poll(self) -> Batch:
+        messages = [] if self._rebalanced else self._consumer.consume(self._batch, timeout=_POLL_TIMEOUT_S)
+        if self._rebalanced:
+            self._rebalanced = False
+            self._next.clear()
+            self.rewind()
+            assigned, self._assigned = self._assigned, []
+            return Batch(records=[], ranges={}, assigned=assigned)
+        self._group = (self._nobody or self._consumer).consumer_group_metadata()
+        records: list[Source] = []
+        ranges: dict[int, tuple[int, int]] = {}
+        resets: list[dict[str, int]] = []
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                if error.fatal():
+                    raise client_error("poll", error)
+                continue
+            partition, offset = message.partition(), message.offset()
+            expected = self._next.get(partition)
+            if expected is not None and expected != offset:
+                resets.append({"partition": partition, "expected": expected, "found": offset})
+            self._next[partition] = offset + 1
+            ranges[partition] = (ranges.get(partition, (offset, 0))[0], offset + 1)
+            records.append(self._source(message))
+        return Batch(records=records, ranges=ranges, resets=resets)
+
+    def group(self) -> object:
+        return self._group
+
+    def commit(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None:
+        positions = [
+            TopicPartition(self._topic, partition, following, metadata)
+            for partition, (_, following) in ranges.items()
+        ]
+        self._retrying("commit", lambda: self._consumer.commit(offsets=positions, asynchronous=False))
+
+    def assigned(self) -> list[int]:
+        return [each.partition for each in self._consumer.assignment()]
+
+    def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        place = TopicPartition(topic, partition, OFFSET_BEGINNING)
+        client = {key: self._config[key] for key in ("bootstrap", "client_config", "name", "incarnation")}
+        ends: list[int] = []
+
+        def high_watermark() -> None:
+            admin = AdminClient(common(client))
+            told = admin.list_offsets(
+                {TopicPartition(topic, partition): OffsetSpec.latest()}, request_timeout=CALL_TIMEOUT_S,
+                isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            )  # fmt: skip
+            ends[:] = [each.result(CALL_TIMEOUT_S).offset for each in told.values()]
+
+        self._retrying("list-offsets", high_watermark)
+        reader = Consumer({**common(client), "group.id": f"{client['name']}-restores", "enable.partition.eof": True,
+                           "isolation.level": "read_committed", "enable.auto.commit": False})  # fmt: skip
+        try:
+            reader.assign([place])
+            yield from self._until(reader, ends[0])
+        finally:
+            reader.close()
+
+    def rewind(self) -> None:
+        assigned = self._consumer.assignment()
+        if not assigned:
+            return
+        found: list[TopicPartition] = []
+
+        def committed() -> None:
+            found[:] = self._consumer.committed(assigned, timeout=CALL_TIMEOUT_S)
+            for each in found:
+                if each.error is not None:
+                    raise KafkaException(each.error)
+
+        self._retrying("committed", committed)
+        for each in found:
+            each.offset = each.offset if each.offset >= 0 else self._reset
+        self._next = {each.partition: each.offset for each in found if each.offset >= 0}
+        if self._eager or self._fixed is not None:
+            call("seek", lambda: self._consumer.assign(found))
+        else:
+            call("seek", lambda: self._consumer.incremental_unassign(assigned))
+            call("seek", lambda: self._consumer.incremental_assign(found))
+
+    def close(self) -> None:
+        if self._nobody is not None:
+            self._nobody.close()
+        call("close", self._consumer.close)
+
+    def _source(self, message: Any) -> Source:
+        header = b""
+        if self._stage:
+            header = next((value for name, value in message.headers() or () if name == HEADER), b"")
+        return Source(partition=message.partition(), offset=message.offset(), key=message.key() or b"",
+                      value=message.value() or b"", header=header, stage=self._stage)  # fmt: skip
+
+    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """One poll may see several rebalances, and each may add to what is ours."""
+        self._rebalanced = True
+        self._assigned += [each.partition for each in partitions]
+
+    def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._rebalanced = True
+        gone = {each.partition for each in partitions}
+        self._assigned = [partition for partition in self._assigned if partition not in gone]
+
+    def _until(self, reader: Consumer, end: int) -> Iterator[tuple[bytes, bytes]]:
+        """What a consumer reads until its position is `end`."""
+        deadline = time.monotonic() + self._patience_s
+        while end > 0:
+            for message in reader.consume(1000, timeout=_POLL_TIMEOUT_S):
+                error = message.error()
+                if error is None:
+                    yield message.key() or b"", message.value() or b""
+                elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= end:
+                    return
+            if time.monotonic() > deadline:
+                says = f"offset {end} of the changelog not reached"
+                raise ClientError("restore", "_TIMED_OUT", abortable=False, fatal=True, text=says)
+
+    def _retrying(self, name: str, function: Callable[[], object]) -> None:
+        retrying(name, self._patience_s, function)
+
+
+def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    sessions: dict[str, Any] = {"group.protocol": "consumer"}
+    if config["group_protocol"] == "classic":
+        session_timeout_ms = config["session_timeout_ms"]
+        sessions = {"session.timeout.ms": session_timeout_ms, "heartbeat.interval.ms": session_timeout_ms // 4,
+                    "partition.assignment.strategy": config["assignor"]}  # fmt: skip
+    if config["static_member"]:
+        sessions["group.instance.id"] = config["name"]
+    return {
+        **common(config),
+        **sessions,
+        "group.id": config["group"],
+        "enable.auto.commit": config["position"] == "auto",
+        "auto.commit.interval.ms": 500,
+        "isolation.level": config["isolation"],
+        "auto.offset.reset": config["auto_offset_reset"],
+        "fetch.wait.max.ms": 100,
+        "fetch.queue.backoff.ms": 5,
+        "queued.max.messages.kbytes": 4096,
+    }

@@ -1,0 +1,106 @@
+"""One producer of a worker: transactions, or plain produce when the workload's wiring has none."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from harness.provenance import HEADER
+from workloads.clients import ClientError
+from workloads.clients.librdkafka.calls import CALL_TIMEOUT_S, call, client_error, common, patience_s, retrying
+
+
+class Writer:
+    def __init__(self, config: Mapping[str, Any], transactional_id: str | None) -> None:
+        self._transactional = transactional_id is not None
+        self._patience_s = patience_s(config)
+        self._producer = Producer(_configured(config, transactional_id))
+        self._delivered: dict[str, list[int]] = {}
+        self._failed: KafkaError | None = None
+
+    def start(self) -> None:
+        if self._transactional:
+            self._retrying("init-transactions", lambda: self._producer.init_transactions(CALL_TIMEOUT_S))
+
+    def begin(self) -> None:
+        self._delivered, self._failed = {}, None
+        if self._transactional:
+            call("begin", self._producer.begin_transaction)
+
+    def send(self, topic: str, partition: int, key: bytes, value: bytes, header: bytes) -> None:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                self._producer.produce(
+                    topic, value, key, partition, on_delivery=self._on_delivery, headers=[(HEADER, header)]
+                )
+                return
+            except BufferError:
+                if time.monotonic() > deadline:
+                    raise ClientError("produce", "_QUEUE_FULL", abortable=True, fatal=False) from None
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise client_error("produce", error.args[0]) from None
+
+    def flush(self) -> dict[str, list[int]]:
+        left = self._producer.flush(self._patience_s)
+        if self._failed is not None:
+            raise client_error("produce", self._failed)
+        if left:
+            raise ClientError("flush", "_TIMED_OUT", abortable=True, fatal=False, text=f"{left} records left")
+        return self._delivered
+
+    def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None:
+        positions = [
+            TopicPartition(topic, partition, following, metadata) for partition, (_, following) in ranges.items()
+        ]
+        self._retrying(
+            "send-offsets", lambda: self._producer.send_offsets_to_transaction(positions, group, CALL_TIMEOUT_S)
+        )
+
+    def commit(self) -> None:
+        if self._transactional:
+            self._retrying("commit", lambda: self._producer.commit_transaction(CALL_TIMEOUT_S))
+
+    def abort(self) -> None:
+        if self._transactional:
+            self._retrying("abort", lambda: self._producer.abort_transaction(CALL_TIMEOUT_S))
+
+    def _retrying(self, name: str, function: Any) -> None:
+        retrying(name, self._patience_s, function)
+
+    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None:
+            self._failed = self._failed or error
+            return
+        place = f"{message.topic()}/{message.partition()}"
+        offset = message.offset()
+        seen = self._delivered.get(place)
+        if seen is None:
+            self._delivered[place] = [1, offset, offset]
+        elif offset < 0 or seen[1] < 0:
+            # A batch that the broker had already (DUPLICATE_SEQUENCE_NUMBER) is acknowledged without its offset.
+            self._delivered[place] = [seen[0] + 1, -1, -1]
+        else:
+            seen[0] += 1
+            seen[2] = offset
+
+
+def _configured(config: Mapping[str, Any], transactional_id: str | None) -> dict[str, Any]:
+    transactions: dict[str, Any] = {}
+    if transactional_id is not None:
+        transactions = {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": config["transaction_timeout_ms"],
+            # The default of 100 ms is what each transaction waits for, since the one before is still being completed.
+            "retry.backoff.ms": 5,
+        }
+    return {
+        **common(config),
+        "enable.idempotence": config["idempotent"],
+        "linger.ms": 2,
+        "message.timeout.ms": config["message_timeout_ms"],
+        "socket.timeout.ms": min(10_000, config["transaction_timeout_ms"]),
+        **transactions,
+    }
