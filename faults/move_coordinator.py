@@ -50,9 +50,10 @@ class MoveCoordinator:
         field.cluster.proxies.break_links(links, "cut")
         if spec.end == "abort":
             self._initialise(field, fault, name)
+            self._until_prepared(field, name, spec.end)  # the worker still waits: its commit must not come first
 
         def undo() -> None:
-            field.cluster.proxies.heal_links(links, "cut")
+            field.cluster.heal_links(links, "cut")
             field.cluster.start(node)
 
         return undo
@@ -63,14 +64,13 @@ class MoveCoordinator:
         assert isinstance(spec, MoveCoordinatorSpec)
         target = next(e for e in field.history.events() if e["event"] == "fault-target" and e["fault"] == fault.id)
         name, node = target["transactional_id"], target["node"]
-        state = _PREPARED[spec.end]
-        until(f"{name} to be in {state}", lambda: admin.transaction(name).state == state, deadline_s=_DEADLINE_S)
+        state = self._until_prepared(field, name, spec.end)
         field.note("prepared", fault=fault.id, state=state, coordinator=node)
         if spec.end == "commit":
             self._initialise(field, fault, name)
         field.cluster.kill(node)
         killed = time.monotonic()
-        field.cluster.proxies.heal_links(target["links"], "cut")
+        field.cluster.heal_links(target["links"], "cut")
 
         def moved() -> bool:
             try:
@@ -95,6 +95,12 @@ class MoveCoordinator:
         if "initialised" not in mine or mine["initialised"]["at"] < mine["completed"]["at"] - 1:
             return "InitProducerId did not wait for the transaction to be completed"
         return None
+
+    @staticmethod
+    def _until_prepared(field: Field, name: str, end: str) -> str:
+        state, admin = _PREPARED[end], field.cluster.admin
+        until(f"{name} to be in {state}", lambda: admin.transaction(name).state == state, deadline_s=_DEADLINE_S)
+        return state
 
     @staticmethod
     def _initialise(field: Field, fault: PlannedFault, name: str) -> None:

@@ -49,7 +49,13 @@ class Partition:
         field.note("fault-target", fault=fault.id, role=spec.target, node=node, mode=spec.mode, links=links)
         field.cluster.proxies.break_links(links, spec.mode)
         field.note("links-broken", fault=fault.id, broken=len(field.cluster.proxies.broken(links)), of=len(links))
-        return lambda: field.cluster.proxies.heal_links(links, spec.mode)
+
+
+        def undo() -> None:
+            if not field.cluster.heal_links(links, spec.mode):
+                field.note("toxiproxy-restarted", fault=fault.id)
+
+        return undo
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """A worker's lane, or the links among nodes of one."""

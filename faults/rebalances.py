@@ -53,7 +53,7 @@ class Rebalances:
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         away = [e for e in events if e["event"] == "worker-sent-away" and e["fault"] == fault.id]
-        ended = {(e["source"], e["incarnation"]) for e in events if e["event"] == "exited"}
+        ended = {(e["source"], e.get("incarnation")) for e in events if e["event"] == "exited"}
         stayed = [e["worker"] for e in away if (e["worker"], e["incarnation"]) not in ended]
         if len(away) < _LEAST or stayed:
             return f"{len(away)} workers were sent away, of which {stayed} stayed"

@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,11 +28,12 @@ from testcontainers.compose import DockerCompose
 from harness import images, places, topology
 from harness.admin import Admin
 from harness.errors import HarnessError
-from harness.proxies import Proxies
+from harness.proxies import Mode, Proxies
 from harness.scenario import ClusterSpec
 from harness.wait import until
 
 _UP_DEADLINE_S = 90
+_PROXY_DEADLINE_S = 20.0
 _STOP_DEADLINE_S = 30
 _AT_ONCE = 8
 LABEL = "io.onceproof.cluster"
@@ -206,7 +207,22 @@ class Cluster:
                 container.unpause()
             elif container.status != "running":
                 container.start()
-        self.proxies.heal_all()
+        self._or_restarted(self.proxies.heal_all)
+
+    def heal_links(self, names: Iterable[str], mode: Mode) -> bool:
+        """Undo `proxies.break_links`; twice is harmless. False when Toxiproxy had to be started anew for it."""
+        return self._or_restarted(lambda: self.proxies.heal_links(names, mode))
+
+    def _or_restarted(self, heal: Callable[[], None]) -> bool:
+        """Toxiproxy may hang for good when a toxic is removed from a link whose ends have gone (its issue 558). It is
+        then started anew, which closes every link: what it held is lost, as when a switch is replaced."""
+        try:
+            heal()
+            return True
+        except HarnessError:
+            self._container("toxiproxy").restart(timeout=0)
+            until("Toxiproxy to be back", self.proxies.healthy, deadline_s=_PROXY_DEADLINE_S)
+            return False
 
     def collect_logs(self, folder: Path, *, since_s: float) -> None:
         """Write each container's log since that wall-clock time to `<node>.log`."""

@@ -193,9 +193,10 @@ def _run_folder(folder: Path) -> None:
 def _tell(results: Results, folder: Path) -> None:
     colours = {"valid": "green", "unknown": "yellow", "invalid": "red"}
     console = Console(highlight=False)
-    console.print(f"[bold {colours[results.verdict]}]{results.headline}[/]  ({results.expectation})")
+    said = f"[bold {colours[results.verdict]}]{results.name}: {results.headline}[/]  ({results.expectation})"
+    console.print(said, soft_wrap=True)
     for finding in results.findings:
-        console.print(f"  {finding.cls} × {finding.count}: {finding.says}", markup=False)
+        console.print(f"  {finding.cls} × {finding.count}: {finding.says}", markup=False, soft_wrap=True)
         for sample in list(finding.samples)[:3]:
             where = f"{sample['topic']}/{sample['partition']} offset {sample['offset']}"
             number = f", input number {sample['number']}" if "number" in sample else ""

@@ -96,10 +96,13 @@ class Proxies:
         """Undo `break_links`; harmless when nothing is broken."""
         with self._here():
             for name in names:
-                try:
-                    self._heal(self._known[name], close=mode != "stall")
-                except HarnessError:  # seen with links full of held bytes: Toxiproxy does not let go of them in time
-                    self._heal(self._known[name], close=True)
+                proxy = self._known[name]
+                if mode != "stall":
+                    proxy.disable()
+                present = proxy.toxics()
+                for toxic in present:
+                    proxy.destroy_toxic(toxic)
+                proxy.enable()
 
     def broken(self, names: Iterable[str]) -> list[str]:
         """Which of these links Toxiproxy says are disabled or have a toxic."""
@@ -117,15 +120,6 @@ class Proxies:
     def heal_all(self) -> None:
         with self._here():
             toxiproxy.server.Toxiproxy().reset()
-
-    @staticmethod
-    def _heal(proxy: Any, *, close: bool) -> None:
-        if close:
-            proxy.disable()
-        present = proxy.toxics()
-        for toxic in present:
-            proxy.destroy_toxic(toxic)
-        proxy.enable()
 
     @staticmethod
     def _break(proxy: Any, mode: Mode) -> None:

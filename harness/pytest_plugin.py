@@ -62,8 +62,9 @@ class Chaos:
     ) -> None:
         self._clusters, self._scenario, self.seed, self._runs, self._version = clusters, scenario, seed, runs, version
 
-    def start(self, scenario: Scenario | Path | None = None) -> Run:
-        """A run whose steps the test takes itself. Close it (`with contextlib.closing(run)`)."""
+    def start(self, scenario: Scenario | Path | None = None, *, faults: bool = True) -> Run:
+        """A run whose steps the test takes itself. Close it (`with contextlib.closing(run)`). Without its faults it
+        must be `unknown: vacuous`."""
         from harness import scenario as scenarios
         from harness.run import Run
 
@@ -77,8 +78,9 @@ class Chaos:
             loaded = loaded.model_copy(update={"cluster": spec})
         command = f"onceproof run {self._scenario or loaded.name} --seed {self.seed} --kafka {loaded.cluster.version}"
         return Run(
-            loaded, seed=self.seed, cluster=self._clusters.get(loaded.cluster), runs=self._runs, command=command
-        )
+            loaded, seed=self.seed, cluster=self._clusters.get(loaded.cluster), runs=self._runs, command=command,
+            faults=faults,
+        )  # fmt: skip
 
     def run(
         self, scenario: Scenario | Path | None = None, before_collect: Callable[[Run], Any] | None = None

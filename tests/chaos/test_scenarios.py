@@ -29,6 +29,16 @@ def test_scenario(chaos: Chaos, name: str) -> None:
     chaos.check(next(path for path in ALL if path.stem == name))
 
 
+@pytest.mark.chaos
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["copy-hijacked", "control-at-least-once"])
+def test_without_its_faults_nothing_is_shown(chaos: Chaos, name: str) -> None:
+    """Neither what must hold nor what must be found out: the verdict rests on the fault."""
+    results = chaos.start(next(path for path in ALL if path.stem == name), faults=False).all()
+    assert results.headline == "unknown: vacuous"
+    assert "left out" in " ".join(reason.says for reason in results.reasons)
+
+
 def test_every_quick_one_is_there() -> None:
     assert {path.stem for path in ALL} >= QUICK
     assert {scenario.load(path).name for path in ALL} == {path.stem for path in ALL}

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
 from workloads.clients import ClientError
 
+Result = TypeVar("Result")
 CALL_TIMEOUT_S = 5.0
 _PATIENCE_S = 60.0
 _WAITING = (
@@ -34,11 +35,21 @@ def patience_s(config: Mapping[str, Any]) -> float:
     return float(config["transaction_timeout_ms"]) / 1000 + _PATIENCE_S
 
 
-def call(name: str, function: Callable[[], object]) -> None:
+def call(name: str, function: Callable[[], Result]) -> Result:
     try:
-        function()
-    except KafkaException as error:
-        raise client_error(name, error.args[0]) from None
+        return function()
+    except (KafkaException, SystemError) as error:
+        raise client_error(name, _told(error)) from None
+
+
+def _told(error: KafkaException | SystemError) -> KafkaError:
+    """The client's own error. When a fatal one comes up while delivery callbacks are served, the binding lets it out as
+    the cause of a SystemError (confluent-kafka-python #865)."""
+    told = error if isinstance(error, KafkaException) else error.__cause__
+    if not isinstance(told, KafkaException):
+        raise error
+    found: KafkaError = told.args[0]
+    return found
 
 
 def retrying(name: str, patience: float, function: Callable[[], object]) -> None:
@@ -48,8 +59,8 @@ def retrying(name: str, patience: float, function: Callable[[], object]) -> None
         try:
             function()
             return
-        except KafkaException as error:
-            kafka_error = error.args[0]
+        except (KafkaException, SystemError) as error:
+            kafka_error = _told(error)
             if time.monotonic() > deadline or not _retriable(name, kafka_error):
                 raise client_error(name, kafka_error) from None
             time.sleep(0.1)

@@ -15,9 +15,9 @@ class Writer:
     def __init__(self, config: Mapping[str, Any], transactional_id: str | None) -> None:
         self._transactional = transactional_id is not None
         self._patience_s = patience_s(config)
-        self._producer = Producer(_configured(config, transactional_id))
         self._delivered: dict[str, list[int]] = {}
         self._failed: KafkaError | None = None
+        self._producer = Producer(_configured(config, transactional_id))
 
     def start(self) -> None:
         if self._transactional:
@@ -39,12 +39,12 @@ class Writer:
             except BufferError:
                 if time.monotonic() > deadline:
                     raise ClientError("produce", "_QUEUE_FULL", abortable=True, fatal=False) from None
-                self._producer.poll(0.1)
+                call("produce", lambda: self._producer.poll(0.1))
             except KafkaException as error:
                 raise client_error("produce", error.args[0]) from None
 
     def flush(self) -> dict[str, list[int]]:
-        left = self._producer.flush(self._patience_s)
+        left = call("flush", lambda: self._producer.flush(self._patience_s))
         if self._failed is not None:
             raise client_error("produce", self._failed)
         if left:
