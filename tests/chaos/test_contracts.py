@@ -83,18 +83,24 @@ def refused(call: Callable[[], Any]) -> Any:
     return caught.value.args[0]
 
 
-def thrown(call: Callable[[], Any]) -> str:
-    """The name of the Java exception that a call must throw, or of its cause."""
+def thrown(call: Callable[[], Any]) -> set[str]:
+    """The names of the Java exception that a call must throw, and of its causes."""
     with pytest.raises(jpype.JException) as caught:
         call()
-    return str(caught.value.getClass().getSimpleName())
+    found, error = set[str](), caught.value
+    while error is not None and len(found) < 5:
+        found.add(str(error.getClass().getSimpleName()))
+        error = error.getCause()
+    return found
 
 
 def test_c1_a_time_out_above_the_brokers_limit_is_refused(client: Client) -> None:
     producer = client.producer(transactional_id=client.name, transaction_timeout_ms=_TOO_LONG_MS)
     assert refused(lambda: producer.init_transactions(_CALL_S)).name() == "INVALID_TRANSACTION_TIMEOUT"
     java = client.java(transactional_id=client.name, transaction_timeout_ms=_TOO_LONG_MS)
-    assert thrown(java.initTransactions) == "InvalidTxnTimeoutException"
+    # The broker's error is the same; the Java client (4.3.1) passes on its words only, in a bare KafkaException.
+    with pytest.raises(jpype.JException, match="transaction timeout is larger than the maximum"):
+        java.initTransactions()
     java.close()
 
 
@@ -103,7 +109,7 @@ def test_c1_a_time_out_above_the_brokers_limit_is_refused(client: Client) -> Non
 ])  # fmt: skip
 def test_c2_idempotence_cannot_be_had_with(client: Client, config: dict[str, Any]) -> None:
     assert refused(lambda: client.producer(enable_idempotence=True, **config)).name() == "_INVALID_ARG"
-    assert thrown(lambda: client.java(enable_idempotence=True, **config)) == "ConfigException"
+    assert "ConfigException" in thrown(lambda: client.java(enable_idempotence=True, **config))
 
 
 def test_c3_an_id_that_expired_is_a_clean_error_and_the_next_producer_works(
@@ -141,10 +147,11 @@ def test_c4_by_epoch_it_is_fatal_and_nothing_is_visible(client: Client) -> None:
     old = client.java(transactional_id=client.name)
     old.initTransactions()
     old.beginTransaction()
-    old.send(jpype.JClass("org.apache.kafka.clients.producer.ProducerRecord")(client.name, b"fenced"))
+    record = jpype.JClass("org.apache.kafka.clients.producer.ProducerRecord")
+    old.send(record(client.name, jpype.JArray(jpype.JByte)(b"fenced")))
     old.flush()
     client.transactional()
-    assert thrown(old.commitTransaction) in ("ProducerFencedException", "InvalidProducerEpochException")
+    assert thrown(old.commitTransaction) & {"ProducerFencedException", "InvalidProducerEpochException"}
     old.close()
     assert client.read("read_committed") == 0
 
