@@ -53,7 +53,7 @@ class MoveCoordinator:
             self._until_prepared(field, name, spec.end)  # the worker still waits: its commit must not come first
 
         def undo() -> None:
-            field.cluster.heal_links(links, "cut")
+            field.cluster.heal_links(links, close=True)
             field.cluster.start(node)
 
         return undo
@@ -70,7 +70,7 @@ class MoveCoordinator:
             self._initialise(field, fault, name)
         field.cluster.kill(node)
         killed = time.monotonic()
-        field.cluster.heal_links(target["links"], "cut")
+        field.cluster.heal_links(target["links"], close=True)
 
         def moved() -> bool:
             try:

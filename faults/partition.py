@@ -2,39 +2,27 @@
 
     [[faults]]
     name = "partition"
-    target = "worker-0"          # its lane: every broker, or (peer = "leader:output/0") that one, seen from this worker
+    target = "worker-0"              # its lane; other targets: faults/_links.py
     mode = "cut"
     when = { worker = 0, phase = "begun", count = 20 }
     lasts_s = 4
-
-    target = "leader:output/0"   # a node: all its links (links = "all"), those to other nodes ("nodes"), to brokers
-                                 # ("brokers") or to controllers ("controllers"); direction = "out" or "in": one way
-    target = "ring"              # broker 1 does not reach 2, nor 2 3, nor 3 1: each still reaches one
-    target = "minority"          # broker 1 and controller 1 against the majority of both
 
 A proxied TCP link is not a wire; what each mode does is said in harness/proxies.py.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from pydantic import Field as Key
-
-from harness import topology
+from faults._links import LinksSpec, not_broken, strike_links
 from harness.draw import Chance
-from harness.field import NODE_ROLE, Field
+from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
 from harness.proxies import Mode
-from harness.scenario import FaultSpec
 
 
-class PartitionSpec(FaultSpec):
-    target: Annotated[str, Key(pattern=f"^(worker-([0-3]|random)|ring|minority|{NODE_ROLE})$")]
+class PartitionSpec(LinksSpec):
     mode: Mode
-    links: Literal["all", "nodes", "brokers", "controllers"] = "all"
-    direction: Literal["both", "out", "in"] = "both"
-    peer: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")] | None = None
 
 
 class Partition:
@@ -45,17 +33,10 @@ class Partition:
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         spec = fault.spec
         assert isinstance(spec, PartitionSpec)
-        node, links = _links(field, spec)
-        field.note("fault-target", fault=fault.id, role=spec.target, node=node, mode=spec.mode, links=links)
-        field.cluster.proxies.break_links(links, spec.mode)
-        field.note("links-broken", fault=fault.id, broken=len(field.cluster.proxies.broken(links)), of=len(links))
-
-
-        def undo() -> None:
-            if not field.cluster.heal_links(links, spec.mode):
-                field.note("toxiproxy-restarted", fault=fault.id)
-
-        return undo
+        mode = spec.mode
+        return strike_links(
+            field, fault, lambda links: field.cluster.proxies.break_links(links, mode), close=mode != "stall"
+        )
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """A worker's lane, or the links among nodes of one."""
@@ -69,38 +50,7 @@ class Partition:
         }  # fmt: skip
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        """Toxiproxy itself must have said that every link was broken."""
-        told = [e for e in events if e["event"] == "links-broken" and e["fault"] == fault.id]
-        if not told or not told[0]["of"] or told[0]["broken"] != told[0]["of"]:
-            return f"its links were not broken: {[(e['broken'], e['of']) for e in told]}"
-        return None
-
-
-def _links(field: Field, spec: PartitionSpec) -> tuple[str, list[str]]:
-    """What is hit, and its links."""
-    if spec.target.startswith("worker-"):
-        lane = topology.lane_of_worker(int(spec.target.removeprefix("worker-")))
-        links = topology.lane_links(lane)
-        if spec.peer is not None:
-            node = field.node(spec.peer)
-            return f"{spec.target} and {node}", [link for link in links if link.endswith(f">{node}")]
-        return spec.target, links
-    if spec.target == "ring":
-        names = [topology.node_of(number) for number in topology.BROKERS]
-        return spec.target, [topology.link(*pair) for pair in zip(names, [*names[1:], names[0]], strict=True)]
-    if spec.target == "minority":
-        few = {"broker1", "controller1"}
-        return spec.target, topology.links_between(few, set(topology.NODES) - few)
-    node = field.node(spec.target)
-    if spec.links == "all":
-        # Lane 0 is the observer's and is never touched.
-        observer = set(topology.lane_links(topology.OBSERVER_LANE))
-        links = [link for link in topology.links_of(node) if link not in observer]
-    else:
-        others = {name for name in topology.NODES if spec.links == "nodes" or name.startswith(spec.links[:-1])} - {node}
-        links = topology.links_between({node}, others)
-    ends = {"both": "", "out": f"{node}->", "in": f"->{node}"}[spec.direction]
-    return node, [link for link in links if ends in link]
+        return not_broken(fault, events)
 
 
 FAULT = Partition()

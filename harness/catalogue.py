@@ -19,7 +19,6 @@ _HEAD = """# Catalogue
 
 Every scenario that comes with onceproof (`onceproof list --page` writes this page). Time: seconds from the run before
 to the verdict, on a cluster that was up; the median where it ran more than once.
-
 """
 
 
@@ -36,12 +35,13 @@ class Entry:
 def entries() -> list[Entry]:
     """All of them, folder by folder."""
     found = []
-    for path in sorted(places.scenarios_dir().rglob("*.toml")):
+    root = places.scenarios_dir()
+    for path in sorted(root.rglob("*.toml"), key=lambda path: (path.parent != root, path)):
         each = scenario.load(path)
         rows = ", ".join(registry.workload(each.workload.name).rows)
         faults = [fault.name for fault in each.faults] + (["drawn from the seed"] if each.random else [])
         found.append(Entry(
-            folder=str(path.parent.relative_to(places.scenarios_dir())), name=each.name,
+            folder=str(path.parent.relative_to(root)), name=each.name,
             pipeline=f"{each.workload.name} ({rows})" if rows else each.workload.name,
             faults=", ".join(faults) or "none",
             expected=", ".join(each.expect.findings) or each.expect.expected_verdict,

@@ -28,7 +28,7 @@ from testcontainers.compose import DockerCompose
 from harness import images, places, topology
 from harness.admin import Admin
 from harness.errors import HarnessError
-from harness.proxies import Mode, Proxies
+from harness.proxies import Proxies
 from harness.scenario import ClusterSpec
 from harness.wait import until
 
@@ -209,9 +209,9 @@ class Cluster:
                 container.start()
         self._or_restarted(self.proxies.heal_all)
 
-    def heal_links(self, names: Iterable[str], mode: Mode) -> bool:
-        """Undo `proxies.break_links`; twice is harmless. False when Toxiproxy had to be started anew for it."""
-        return self._or_restarted(lambda: self.proxies.heal_links(names, mode))
+    def heal_links(self, names: Iterable[str], *, close: bool) -> bool:
+        """As `proxies.heal_links`; twice is harmless. False when Toxiproxy had to be started anew for it."""
+        return self._or_restarted(lambda: self.proxies.heal_links(names, close=close))
 
     def _or_restarted(self, heal: Callable[[], None]) -> bool:
         """Toxiproxy may hang for good when a toxic is removed from a link whose ends have gone (its issue 558). It is

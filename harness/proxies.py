@@ -12,7 +12,7 @@ endpoint of the call that is under way.
 A toxic's own random `toxicity` is never used: its dice are not in the plan.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -92,12 +92,20 @@ class Proxies:
             for name in names:
                 self._break(self._known[name], mode)
 
-    def heal_links(self, names: Iterable[str], mode: Mode) -> None:
-        """Undo `break_links`; harmless when nothing is broken."""
+    def degrade_links(self, names: Iterable[str], toxic: str, attributes: Mapping[str, int]) -> None:
+        """Add one of Toxiproxy's toxics to both directions of these links."""
+        with self._here():
+            for name in names:
+                for stream in ("upstream", "downstream"):
+                    self._known[name].add_toxic(type=toxic, stream=stream, attributes=dict(attributes))
+
+    def heal_links(self, names: Iterable[str], *, close: bool) -> None:
+        """Take every toxic off; harmless when nothing is broken. `close`: close what is open on them, too, as must be
+        where bytes are missing."""
         with self._here():
             for name in names:
                 proxy = self._known[name]
-                if mode != "stall":
+                if close:
                     proxy.disable()
                 present = proxy.toxics()
                 for toxic in present:

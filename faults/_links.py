@@ -1,0 +1,78 @@
+"""What faults on links share: which links are meant, and the proof that they were hit.
+
+    target = "worker-0"          # its lane: every broker, or (peer = "leader:output/0") that one, seen from this worker
+    target = "leader:output/0"   # a node: all its links (links = "all"), those to other nodes ("nodes"), to brokers
+                                 # ("brokers") or to controllers ("controllers"); direction = "out" or "in": one way
+    target = "ring"              # broker 1 does not reach 2, nor 2 3, nor 3 1: each still reaches one
+    target = "minority"          # broker 1 and controller 1 against the majority of both
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field as Key
+
+from harness import topology
+from harness.field import NODE_ROLE, Field
+from harness.plan import PlannedFault
+from harness.protocols import Event, Undo
+from harness.scenario import FaultSpec
+
+
+class LinksSpec(FaultSpec):
+    target: Annotated[str, Key(pattern=f"^(worker-([0-3]|random)|ring|minority|{NODE_ROLE})$")]
+    links: Literal["all", "nodes", "brokers", "controllers"] = "all"
+    direction: Literal["both", "out", "in"] = "both"
+    peer: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")] | None = None
+
+
+def strike_links(field: Field, fault: PlannedFault, act: Callable[[list[str]], None], *, close: bool) -> Undo:
+    """Do `act` to the links that are meant now, and write down which, and what Toxiproxy then says of them; return what
+    takes it back, closing what is open on them if `close`."""
+    spec = fault.spec
+    assert isinstance(spec, LinksSpec)
+    node, links = _links(field, spec)
+    field.note("fault-target", fault=fault.id, role=spec.target, node=node, links=links)
+    act(links)
+    field.note("links-broken", fault=fault.id, broken=len(field.cluster.proxies.broken(links)), of=len(links))
+
+    def undo() -> None:
+        if not field.cluster.heal_links(links, close=close):
+            field.note("toxiproxy-restarted", fault=fault.id)
+
+    return undo
+
+
+def not_broken(fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    """What to say when Toxiproxy itself did not say that every link was broken."""
+    told = [e for e in events if e["event"] == "links-broken" and e["fault"] == fault.id]
+    if not told or not told[0]["of"] or told[0]["broken"] != told[0]["of"]:
+        return f"its links were not broken: {[(e['broken'], e['of']) for e in told]}"
+    return None
+
+
+def _links(field: Field, spec: LinksSpec) -> tuple[str, list[str]]:
+    """What is hit, and its links."""
+    if spec.target.startswith("worker-"):
+        lane = topology.lane_of_worker(int(spec.target.removeprefix("worker-")))
+        links = topology.lane_links(lane)
+        if spec.peer is not None:
+            node = field.node(spec.peer)
+            return f"{spec.target} and {node}", [link for link in links if link.endswith(f">{node}")]
+        return spec.target, links
+    if spec.target == "ring":
+        names = [topology.node_of(number) for number in topology.BROKERS]
+        return spec.target, [topology.link(*pair) for pair in zip(names, [*names[1:], names[0]], strict=True)]
+    if spec.target == "minority":
+        few = {"broker1", "controller1"}
+        return spec.target, topology.links_between(few, set(topology.NODES) - few)
+    node = field.node(spec.target)
+    if spec.links == "all":
+        # Lane 0 is the observer's and is never touched.
+        observer = set(topology.lane_links(topology.OBSERVER_LANE))
+        links = [link for link in topology.links_of(node) if link not in observer]
+    else:
+        others = {name for name in topology.NODES if spec.links == "nodes" or name.startswith(spec.links[:-1])} - {node}
+        links = topology.links_between({node}, others)
+    ends = {"both": "", "out": f"{node}->", "in": f"->{node}"}[spec.direction]
+    return node, [link for link in links if ends in link]
