@@ -28,7 +28,7 @@ Place = tuple[str, int, int]
 @dataclass
 class Found:
     """What was found in one case: class → places (topic, partition, offset), and the partitions that are not whole.
-    `reasons` are of the whole folder: nobody says which case they come from."""
+    `reasons`, and how many findings of each class, are of the whole folder: nobody says which case they come from."""
 
     findings: dict[str, set[Place]] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list, compare=False)
@@ -60,6 +60,7 @@ def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] =
     for check in checks or registry.checks():
         result = check(run)
         reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
+        reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
         for finding in result.findings:
             for sample in finding.samples:
                 case, place = _home(sample)
