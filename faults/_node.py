@@ -33,7 +33,9 @@ def strike(field: Field, fault: PlannedFault, act: Callable[[str], None]) -> str
 
 
 def strike_node(field: Field, fault: PlannedFault, node: str, act: Callable[[str], None]) -> None:
-    field.note("fault-target", fault=fault.id, role=getattr(fault.spec, "target", node), node=node)
+    """`strike` of a node that is known by its name."""
+    assert isinstance(fault.spec, NodeSpec)
+    field.note("fault-target", fault=fault.id, role=fault.spec.target, node=node)
     act(node)
     with suppress(DeadlineError):  # then it is what it is, and is written down as such
         until(f"{node} to be hit", lambda: field.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from pydantic import Field as Key
 
 from faults._fencing import not_fenced
+from faults._told import told
 from harness import topology
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -46,7 +47,7 @@ class Hijack:
 
     def hold(self, field: Field, fault: PlannedFault) -> None:
         """Until the worker has met it and died."""
-        target = next(e for e in field.history.events() if e["event"] == "fault-target" and e["fault"] == fault.id)
+        target = told("fault-target", fault, field.history.events())
         field.wait(
             f"{target['role']} to be fenced",
             lambda e: e["event"] == "exited" and e["source"] == target["role"]
@@ -55,7 +56,7 @@ class Hijack:
         )  # fmt: skip
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        injected = next(e["at"] for e in events if e["event"] == "fault-injected" and e["fault"] == fault.id)
+        injected = told("fault-injected", fault, events)["at"]
         assert isinstance(fault.spec, HijackSpec)
         return not_fenced("epoch", fault.spec.target, injected, events)
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
+from faults._told import told
 from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -48,7 +49,7 @@ class KillWorker:
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         """The process must have ended by SIGKILL."""
-        target = next(e for e in events if e["event"] == "fault-target" and e["fault"] == fault.id)
+        target = told("fault-target", fault, events)
         ends = [
             e["code"] for e in events
             if e["event"] == "exited" and e["source"] == target["role"] and e["incarnation"] == target["incarnation"]

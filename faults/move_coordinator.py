@@ -16,9 +16,10 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+from faults._told import told
 from faults.hijack import initialise
 from harness import topology
-from harness.admin import AdminError
+from harness.admin import Transaction
 from harness.field import Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
@@ -62,7 +63,7 @@ class MoveCoordinator:
         """Until the coordinator has decided, has been killed, and another one has completed the transaction."""
         spec, admin = fault.spec, field.cluster.admin
         assert isinstance(spec, MoveCoordinatorSpec)
-        target = next(e for e in field.history.events() if e["event"] == "fault-target" and e["fault"] == fault.id)
+        target = told("fault-target", fault, field.history.events())
         name, node = target["transactional_id"], target["node"]
         state = self._until_prepared(field, name, spec.end)
         field.note("prepared", fault=fault.id, state=state, coordinator=node)
@@ -72,16 +73,13 @@ class MoveCoordinator:
         killed = time.monotonic()
         field.cluster.heal_links(target["links"], close=True)
 
-        def moved() -> bool:
-            try:
-                told = admin.transaction(name)
-            except AdminError:
-                return False
-            return topology.node_of(told.coordinator) != node and told.state != state
+        def moved() -> Transaction | None:
+            found = admin.transaction(name)
+            return found if topology.node_of(found.coordinator) != node and found.state != state else None
 
-        until(f"another coordinator to complete {name}", moved, deadline_s=_DEADLINE_S)
-        told = admin.transaction(name)
-        field.note("completed", fault=fault.id, state=told.state, coordinator=topology.node_of(told.coordinator),
+        done = until(f"another coordinator to complete {name}", moved, deadline_s=_DEADLINE_S)
+        assert done is not None
+        field.note("completed", fault=fault.id, state=done.state, coordinator=topology.node_of(done.coordinator),
                    after_s=round(time.monotonic() - killed, 1))  # fmt: skip
         field.wait("InitProducerId to be answered", lambda e: e["event"] == "initialised" and e["fault"] == fault.id,
                    deadline_s=_DEADLINE_S)  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
+from faults._told import told
 from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -60,8 +61,7 @@ class RefuseWrites:
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         """A transaction must have been aborted for it."""
-        injected = next(event["at"] for event in events if event["event"] == "fault-injected"
-                        and event["fault"] == fault.id)  # fmt: skip
+        injected = told("fault-injected", fault, events)["at"]
         if any(e["event"] == "outcome" and e["type"] == "fail" and e["at"] > injected for e in events):
             return None
         return "no transaction was aborted"

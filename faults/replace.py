@@ -17,6 +17,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field as Key
 
 from faults._fencing import not_fenced
+from faults._told import told
 from harness.child import Child
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -55,7 +56,7 @@ class Replace:
         """Until the successor has committed, and the zombie then met its fence or committed too."""
         spec = fault.spec
         assert isinstance(spec, ReplaceSpec)
-        target = next(e for e in field.history.events() if e["event"] == "fault-target" and e["fault"] == fault.id)
+        target = told("fault-target", fault, field.history.events())
         source, zombie = target["role"], (target["role"], target["incarnation"])
         field.wait(
             f"a commit of the successor, {target['by']}",
@@ -75,7 +76,7 @@ class Replace:
         spec = fault.spec
         assert isinstance(spec, ReplaceSpec)
         source = f"worker-{spec.when.worker}"
-        target = next(e for e in events if e["event"] == "fault-target" and e["fault"] == fault.id)
+        target = told("fault-target", fault, events)
         succeeded = [e["at"] for e in events if e["event"] == "zombie-succeeded" and e["fault"] == fault.id]
         if not succeeded:
             return f"no successor of {source} committed"

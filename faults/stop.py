@@ -14,19 +14,18 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
-from faults._node import not_in_state, strike_node
+from faults._node import NodeSpec, not_in_state, strike, strike_node
 from harness import topology
 from harness.field import NODE_ROLE, Field
 from harness.plan import PlannedFault
 from harness.protocols import Event, Undo
 from harness.quiesce import not_in_sync
-from harness.scenario import FaultSpec
 from harness.wait import until
 
 _BACK_DEADLINE_S = 60.0
 
 
-class StopSpec(FaultSpec):
+class StopSpec(NodeSpec):
     target: Annotated[str, Key(pattern=f"^(every-broker|{NODE_ROLE})$")]
 
 
@@ -38,8 +37,7 @@ class Stop:
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         assert isinstance(fault.spec, StopSpec)
         if fault.spec.target != "every-broker":
-            node = field.node(fault.spec.target)
-            strike_node(field, fault, node, field.cluster.stop)
+            node = strike(field, fault, field.cluster.stop)
             return lambda: field.cluster.start(node)
         brokers = [topology.node_of(number) for number in topology.BROKERS]
         for node in brokers:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field as Key
 
 from faults._fencing import Fenced, not_fenced
+from faults._told import told
 from harness.draw import Chance
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -54,7 +55,7 @@ class Zombie:
         spec = fault.spec
         assert isinstance(spec, ZombieSpec)
         worker, since = spec.when.worker, len(field.history.events())
-        target = next(e for e in field.history.events() if e["event"] == "fault-target" and e["fault"] == fault.id)
+        target = told("fault-target", fault, field.history.events())
         lost = set(target["partitions"])
         until(
             f"worker-{worker} to lose its partitions {sorted(lost)}",

@@ -75,13 +75,9 @@ class Crew:
             "transactional_id": self._names.transactional_id(worker),
             **work.model_dump(include={"records", "record_bytes", "keys", "partitions", "transaction_records"}),
         }  # fmt: skip
-        self._held_down.add(worker)  # its end is no crash
-        making = (f"worker-{worker}", "workloads.processes.filler", config, {"incarnation": 1})
-        self._maker.submit(self._make, *making).result()
-
-    def stage(self, worker: int) -> int:
-        """Which of the topics that the workload reads this worker reads."""
-        return worker % len(self._workload.reads)
+        self._held_down.add(worker)  # when it has ended, no worker starts in its place
+        name, module = f"worker-{worker}", "workloads.processes.filler"
+        self._maker.submit(self._make, name, module, config, {"incarnation": 1}).result()
 
     def fixed(self, worker: int) -> list[int] | None:
         """The partitions that the configuration gives a worker; None when the group does."""
@@ -186,7 +182,8 @@ class Crew:
 
     def _start_worker(self, worker: int) -> None:
         work, pipeline = self._plan.scenario.workload, self._workload
-        stage = self.stage(worker)
+        stage = worker % len(self._names.read)
+        group, topic = self._names.read[stage]
         with self._lock:
             incarnation = self._incarnations.get(worker, 0) + 1
             self._incarnations[worker] = incarnation
@@ -204,7 +201,7 @@ class Crew:
             "name": f"worker-{worker}", "worker": worker, "incarnation": incarnation,
             "first_transaction": self._transactions.get(worker, 0) + 1, "stops": stops,
             "workload": work.name, "topics": dict(self._names.topics), "prefix": self._names.prefix,
-            "input": self._names.topic(pipeline.reads[stage]), "group": self._names.groups[stage], "stage": stage,
+            "input": topic, "group": group, "stage": stage,
             "fixed": self.fixed(worker), "transactional_id": self._names.transactional_id(worker),
             "isolation": pipeline.wiring.isolation if stage else "read_committed",
             "idempotent": pipeline.wiring.idempotent, "position": pipeline.wiring.position,

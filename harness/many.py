@@ -1,6 +1,6 @@
 """Many runs one after the other, on clusters that are used again; what came out of each, and a page that links to all.
 
-    lines = many.run(runs, options, say)        each (scenario, seed) → a line
+    lines = many.run(runs, options, done)       each (scenario, seed) → a line
     many.write_page(lines, folder)              <folder>/index.html
 """
 

@@ -26,14 +26,15 @@ class Names:
 
     @property
     def read(self) -> tuple[tuple[str, str], ...]:
-        """Each group of workers with the topic that it reads, as they are called on the cluster."""
-        topics = (self.input, self.topic(self.via)) if self.via else (self.input,)
-        return tuple(zip(self.groups, topics, strict=True))
+        """Each group of workers with the topic that it reads, as they are called on the cluster: the input, and the
+        topic between."""
+        first = (self.group, self.input)
+        return (first, (f"{self.group}-{self.via}", self.topic(self.via))) if self.via else (first,)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The workers' groups: of those that read the input, and of those that read the topic between."""
-        return (self.group, f"{self.group}-{self.via}") if self.via else (self.group,)
+        """The workers' groups, in the order of `read`."""
+        return tuple(group for group, _ in self.read)
 
     def topic(self, role: str) -> str:
         """The topic's name on the cluster for the workload's own name of it."""

@@ -53,7 +53,7 @@ class Witness(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """One record as a worker polled it. `key` and `value` are bytes, `offset` is its place in the log, `header` its
-    provenance header, empty when it has none; `stage` is the place in the workload's `reads` of the topic it is from.
+    provenance header, empty when it has none; `stage` is 0 when it is from the input, 1 from the topic between.
     """
 
     partition: int
@@ -162,8 +162,3 @@ class Workload:
     def judged(self) -> tuple[str, ...]:
         """The topics whose records are compared with what is expected."""
         return tuple(topic for topic in self.topics if topic != self.via)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The topics that workers read, in turns."""
-        return ("input", self.via) if self.via else ("input",)

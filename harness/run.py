@@ -206,7 +206,9 @@ class Run:
                 f"{source} to be ready", _ready(source),
                 deadline_s=_READY_DEADLINE_S, abort=lambda: bool(self.crew.crashes),
             )  # fmt: skip
-        work = self.plan.scenario.workload
+        if self.crew.fixed(0) is not None:
+            return
+        work, groups = self.plan.scenario.workload, self.names.groups
 
         def shared() -> bool:
             members = [member for group in groups for member in self.cluster.admin.members(group)]
@@ -215,9 +217,6 @@ class Run:
                 work.partitions * len(groups) == sum(len(member.partitions) for member in members)
             )
 
-        groups = self.names.groups
-        if self.crew.fixed(0) is not None:
-            return
         until("the group to share out the partitions", shared, deadline_s=_READY_DEADLINE_S)
 
     def _warm_up(self) -> None:

@@ -41,8 +41,7 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
     length = each["end"] - each["start"]
     log = summary.logs(tables).get((each["topic"], partition, each["leader"]))
     offsets = log.offsets if log else dict.fromkeys(summary.FATES, 0)
-    deleted = {mark["partition"] for mark in tables.deletes_of(role)}
-    if each["start"] and role != "input" and (role != tables.workload.via or partition not in deleted):
+    if each["start"] and role != "input" and not _deleted_between(tables, role, partition):
         return f"it starts at {each['start']}: somebody deleted records"
     if each["end"] != each["high_watermark"]:
         return f"the LSO {each['end']} is below the high watermark {each['high_watermark']}"
@@ -55,6 +54,11 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
     if seen != offsets["visible"]:
         return f"{offsets['visible']} visible in the log, the reader saw {seen}"
     return None
+
+
+def _deleted_between(tables: Tables, role: str, partition: int) -> bool:
+    """Whether it is of the topic between, and a fault deleted its records."""
+    return role == tables.workload.via and any(mark["partition"] == partition for mark in tables.deletes_of(role))
 
 
 def frame(tables: Tables) -> DataFrame:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from harness import payload
 from harness.protocols import Aggregate, Output, Source, Workload
+from workloads.sums import AMOUNT, amount, part
 
 ACCOUNTS = 8
 
@@ -22,10 +23,6 @@ def _accounts(partition: int, number: int) -> tuple[str, str]:
     payer = number % ACCOUNTS
     payee = (payer + 1 + number // ACCOUNTS % (ACCOUNTS - 1)) % ACCOUNTS
     return f"a{partition}-{payer}", f"a{partition}-{payee}"
-
-
-def _amount(number: int) -> int:
-    return number % 100 + 1
 
 
 class Bank:
@@ -45,20 +42,16 @@ class Bank:
         number = payload.number(source.value)
         if number is None:  # no input of ours
             return
-        balances, amount = self._balances[source.partition], _amount(number)
+        balances, moved = self._balances[source.partition], amount(number)
         payer, payee = _accounts(source.partition, number)
-        paid = balances[payer] = balances.get(payer, 0) - amount
-        received = balances[payee] = balances.get(payee, 0) + amount
+        paid = balances[payer] = balances.get(payer, 0) - moved
+        received = balances[payee] = balances.get(payee, 0) + moved
         head = f"{number:012d} {payload.digest(source.key, source.value)}"
         for topic, account, rest in (
             ("debits", payer, str(paid)), ("credits", payee, str(received)),
             ("balances", payer, f"{payer} {paid} {payee} {received}"),
         ):  # fmt: skip
             yield Output(topic=topic, partition=source.partition, key=account.encode(), value=f"{head} {rest}".encode())
-
-
-def _part(index: int) -> str:
-    return f"try_cast(get(split(cast(value AS string), ' '), {index}) AS bigint)"
 
 
 def _expected() -> str:
@@ -77,12 +70,12 @@ BANK = Workload(
     about="Bank: transfers between accounts; the total never changes, no balance is invented.",
     expected=_expected(),
     topics=("debits", "credits", "balances"),
-    identity=f"xxhash64(key, {_part(1)})",
+    identity=f"xxhash64(key, {part(1)})",
     state=Bank,
     changelog="balances",
     aggregate=Aggregate(
-        total=_part(2),
-        amount="CASE topic WHEN 'debits' THEN -(number % 100 + 1) WHEN 'credits' THEN number % 100 + 1 END",
+        total=part(2),
+        amount=f"CASE topic WHEN 'debits' THEN -({AMOUNT}) WHEN 'credits' THEN {AMOUNT} END",
         over="CASE WHEN topic IN ('debits', 'credits') THEN 'account' END",
     ),
     rows=("W5",),

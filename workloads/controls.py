@@ -9,7 +9,8 @@
     N8   copy-no-seek-back       goes on after an abort where it was                       → lost
     N10  produce-not-idempotent  retries without idempotence                               → duplicate
 
-In each, exactly one switch of the wiring is turned: one that a code review would let pass.
+Each is one mistake that a code review would let pass: a switch of the wiring, or two that go together; in N6 none, but
+who takes over.
 """
 
 from dataclasses import replace

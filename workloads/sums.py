@@ -16,8 +16,16 @@ from harness.protocols import Aggregate, Output, Source, Workload, one_on_each
 TOPICS = ("sums", "changelog")
 
 
+AMOUNT = "number % 100 + 1"  # `amount` as Spark SQL
+
+
 def amount(number: int) -> int:
     return number % 100 + 1
+
+
+def part(index: int) -> str:
+    """Spark SQL: a number in an output's value, whose parts have spaces between."""
+    return f"try_cast(get(split(cast(value AS string), ' '), {index}) AS bigint)"
 
 
 class Sums:
@@ -40,19 +48,15 @@ class Sums:
             yield Output(topic=topic, partition=source.partition, key=source.key, value=value)
 
 
-def _part(index: int) -> str:
-    return f"try_cast(get(split(cast(value AS string), ' '), {index}) AS bigint)"
-
-
 SUMS = Workload(
     name="sums",
     about="Aggregation: a running sum for each key, its state in a changelog topic, in one transaction.",
     expected=one_on_each(*TOPICS),
     topics=TOPICS,
-    identity=_part(1),
+    identity=part(1),
     state=Sums,
     changelog="changelog",
-    aggregate=Aggregate(total=_part(2), amount="number % 100 + 1"),
+    aggregate=Aggregate(total=part(2), amount=AMOUNT),
     rows=("W3",),
 )
 WORKLOADS = (SUMS,)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from workloads.clients import ClientError
 
@@ -33,6 +33,11 @@ def common(config: Mapping[str, Any]) -> dict[str, Any]:
 def patience_s(config: Mapping[str, Any]) -> float:
     """Every retry ends: the broker has aborted by then, and what is still refused is refused for good."""
     return float(config["transaction_timeout_ms"]) / 1000 + _PATIENCE_S
+
+
+def positions(topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str) -> list[TopicPartition]:
+    """The positions behind these ranges."""
+    return [TopicPartition(topic, partition, following, metadata) for partition, (_, following) in ranges.items()]
 
 
 def call(name: str, function: Callable[[], Result]) -> Result:

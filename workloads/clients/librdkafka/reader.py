@@ -24,7 +24,15 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from harness.protocols import Source
 from harness.provenance import HEADER
 from workloads.clients import Batch, ClientError
-from workloads.clients.librdkafka.calls import CALL_TIMEOUT_S, call, client_error, common, patience_s, retrying
+from workloads.clients.librdkafka.calls import (
+    CALL_TIMEOUT_S,
+    call,
+    client_error,
+    common,
+    patience_s,
+    positions,
+    retrying,
+)
 
 _POLL_TIMEOUT_S = 0.1
 
@@ -88,11 +96,8 @@ class Reader:
         return self._group
 
     def commit(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None:
-        positions = [
-            TopicPartition(self._topic, partition, following, metadata)
-            for partition, (_, following) in ranges.items()
-        ]
-        self._retrying("commit", lambda: self._consumer.commit(offsets=positions, asynchronous=False))
+        behind = positions(self._topic, ranges, metadata)
+        self._retrying("commit", lambda: self._consumer.commit(offsets=behind, asynchronous=False))
 
     def assigned(self) -> list[int]:
         return [each.partition for each in self._consumer.assignment()]

@@ -4,11 +4,19 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from harness.provenance import HEADER
 from workloads.clients import ClientError
-from workloads.clients.librdkafka.calls import CALL_TIMEOUT_S, call, client_error, common, patience_s, retrying
+from workloads.clients.librdkafka.calls import (
+    CALL_TIMEOUT_S,
+    call,
+    client_error,
+    common,
+    patience_s,
+    positions,
+    retrying,
+)
 
 
 class Writer:
@@ -52,11 +60,9 @@ class Writer:
         return self._delivered
 
     def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None:
-        positions = [
-            TopicPartition(topic, partition, following, metadata) for partition, (_, following) in ranges.items()
-        ]
+        behind = positions(topic, ranges, metadata)
         self._retrying(
-            "send-offsets", lambda: self._producer.send_offsets_to_transaction(positions, group, CALL_TIMEOUT_S)
+            "send-offsets", lambda: self._producer.send_offsets_to_transaction(behind, group, CALL_TIMEOUT_S)
         )
 
     def commit(self) -> None:
