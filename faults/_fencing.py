@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from harness import history
 from harness.protocols import Event
 
 Fenced = Literal["generation", "epoch"]
@@ -12,11 +13,12 @@ BY_GENERATION = {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID"
 BY_EPOCH = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "INVALID_PRODUCER_ID_MAPPING"}
 
 
-def not_fenced(by: Fenced, source: str, since: float, events: Sequence[Event]) -> str | None:
-    """What to say when this process met no such error from `since` on: by generation abortable, by epoch fatal."""
+def not_fenced(by: Fenced, target: Event, since: float, events: Sequence[Event]) -> str | None:
+    """What to say when this worker met no such error from `since` to its next outcome: by generation an abortable one,
+    by epoch a fatal one. `target` is the fault's event that names it."""
     codes = BY_GENERATION if by == "generation" else BY_EPOCH
-    errors = [e for e in events if e["event"] == "error" and e["source"] == source and e["at"] > since]
-    if any(e["code"] in codes and e["fatal"] == (by == "epoch") for e in errors):
+    errors = history.met(target, since, events)
+    if any(error["code"] in codes and error["fatal"] == (by == "epoch") for error in errors):
         return None
-    met = ", ".join(f"{e['call']}: {e['code']}{' (fatal)' if e['fatal'] else ''}" for e in errors[:3])
-    return f"{source} was not seen fenced by {by}; it met: {met or 'no error'}"
+    met = ", ".join(map(history.says, errors[:3]))
+    return f"{target['role']} was not seen fenced by {by}; it met: {met or 'no error'}"

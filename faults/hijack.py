@@ -56,9 +56,12 @@ class Hijack:
         )  # fmt: skip
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        injected = told("fault-injected", fault, events)["at"]
-        assert isinstance(fault.spec, HijackSpec)
-        return not_fenced("epoch", fault.spec.target, injected, events)
+        target = told("fault-target", fault, events)
+        commits = (
+            e["at"] for e in events if e["event"] == "outcome" and e["type"] == "ok" and e["source"] == target["role"]
+            and e["incarnation"] == target["incarnation"]
+        )  # fmt: skip
+        return not_fenced("epoch", target, max(target["at"], *commits, 0), events)
 
 
 def initialise(field: Field, transactional_id: str) -> None:

@@ -64,7 +64,7 @@ class Replace:
             and e["incarnation"] > target["successor_after"],
             deadline_s=_DEADLINE_S,
         )  # fmt: skip
-        field.note("zombie-succeeded", fault=fault.id, successor=target["by"])
+        field.note("zombie-late", fault=fault.id, successor=target["by"])
         self._zombies[fault.id].signal(signal.SIGCONT)
         field.wait(
             f"the zombie {source} to meet what it meets",
@@ -77,12 +77,12 @@ class Replace:
         assert isinstance(spec, ReplaceSpec)
         source = f"worker-{spec.when.worker}"
         target = told("fault-target", fault, events)
-        succeeded = [e["at"] for e in events if e["event"] == "zombie-succeeded" and e["fault"] == fault.id]
+        succeeded = [e["at"] for e in events if e["event"] == "zombie-late" and e["fault"] == fault.id]
         if not succeeded:
             return f"no successor of {source} committed"
         mine = [e for e in events if e["source"] == source and e.get("incarnation") == target["incarnation"]]
         if spec.fenced == "epoch":
-            return not_fenced("epoch", source, succeeded[0], mine)
+            return not_fenced("epoch", target, succeeded[0], events)
         late = any(e["event"] == "outcome" and e["type"] == "ok" and e["at"] > succeeded[0] for e in mine)
         return None if late else f"the zombie {source} made no late commit"
 

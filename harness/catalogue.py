@@ -1,17 +1,18 @@
 """The catalogue: every scenario with its pipeline, faults, claim, expected verdict, and the time it last took.
 
     onceproof list                                       on the terminal
-    onceproof list --page FILE --times runs/all-…       as a page, with the times of that folder's runs
+    onceproof list --page FILE --times runs/all-…       as a page, with what that folder's runs took and met
 """
 
 import json
 import statistics
-from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from harness import places, registry, scenario
+from harness import history, places, plan, registry, scenario
 from harness.errors import BadInput
 
 _COLUMNS = "| scenario | what it shows | pipeline | faults | expected | s |\n|---|---|---|---|---|---|"
@@ -20,6 +21,15 @@ _HEAD = """# Catalogue
 Every scenario that comes with onceproof (`onceproof list --page` writes this page). Time: seconds from the run before
 to the verdict, on a cluster that was up; the median where it ran more than once.
 """
+_MET = """
+## What a worker meets that was taken for dead
+
+Stopped at a phase of its transaction, and resumed when its group had given its partitions to another (past its
+session), when its coordinator had aborted its transaction (past that), or both; or its transactional id was taken. The
+first error of that transaction as the client names it, and in how many runs.
+
+| scenario | phase | past | met | runs |
+|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,19 +60,45 @@ def entries() -> list[Entry]:
     return found
 
 
-def times(folder: Path) -> Mapping[str, float]:
-    """Seconds of each scenario, from the index.json that `onceproof run FOLDER` wrote. Raises BadInput."""
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the runs of a folder took, scenario by scenario in seconds; and of each fault whose target was taken for
+    dead: scenario, phase, time-outs passed, what it met, and how often."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    met: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+
+def measured(folder: Path) -> Measured:
+    """From the folder of `onceproof run FOLDER`: its index.json, and the runs beside it. Raises BadInput."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    met: Counter[tuple[str, ...]] = Counter()
     try:
-        lines = json.loads((folder / "index.json").read_text())
-        seconds: dict[str, list[float]] = defaultdict(list)
-        for line in lines:
+        for line in json.loads((folder / "index.json").read_text()):
             seconds[line["scenario"]].append(sum(line["phases"].values()))
+            met.update(_met(line["scenario"], folder / Path(line["folder"]).name))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{folder}/index.json: not what `onceproof run FOLDER` writes: {error}") from None
-    return {name: statistics.median(each) for name, each in seconds.items()}
+    return Measured(seconds={name: statistics.median(each) for name, each in seconds.items()}, met=met)
 
 
-def page(measured: Mapping[str, float]) -> str:
+def _met(name: str, run: Path) -> Iterator[tuple[str, ...]]:
+    events = history.read(run / "history.jsonl")
+    targets = {event["fault"]: event for event in events if event["event"] == "fault-target"}
+    for planned in plan.read(run / "plan.json").faults:
+        spec = planned.spec.model_dump()
+        if spec.get("fenced") and planned.id in targets:
+            target = targets[planned.id]
+            errors = history.met(target, target["at"], events)
+            phase = spec["when"]["phase"] if spec["when"] else "any"
+            yield name, phase, " and ".join(spec.get("past", ())), _first(errors)
+
+
+def _first(errors: Sequence[Mapping[str, Any]]) -> str:
+    return f"`{history.says(errors[0])}`" if errors else "no error"
+
+
+def page(measured: Measured) -> str:
     """The catalogue in Markdown."""
     lines = [_HEAD]
     folder = None
@@ -70,7 +106,7 @@ def page(measured: Mapping[str, float]) -> str:
         if each.folder != folder:
             folder = each.folder
             lines += [f"\n## {'The main job' if folder == '.' else folder}\n", _COLUMNS]
-        took = f"{measured[each.name]:.0f}" if each.name in measured else ""
+        took = f"{measured.seconds[each.name]:.0f}" if each.name in measured.seconds else ""
         lines.append(
             f"| {each.name} | {each.about} | {each.pipeline} | {each.faults} | {each.expected} | {took} |"
         )
@@ -79,4 +115,6 @@ def page(measured: Mapping[str, float]) -> str:
     lines += [f"| {name} | {', '.join(work.rows)} | {work.about} |" for name, work in pipelines]
     lines += ["\n## Faults\n", "| fault | what it is |", "|---|---|"]
     lines += [f"| {name} | {fault.about} |" for name, fault in sorted(registry.faults().items())]
+    if measured.met:
+        lines += [_MET, *(f"| {' | '.join(row)} | {times} |" for row, times in sorted(measured.met.items()))]
     return "\n".join(lines) + "\n"

@@ -132,7 +132,8 @@ def list_all(options: argparse.Namespace) -> int:
     from harness import catalogue, registry
 
     if options.page:
-        options.page.write_text(catalogue.page(catalogue.times(options.times) if options.times else {}))
+        measured = catalogue.measured(options.times) if options.times else catalogue.Measured()
+        options.page.write_text(catalogue.page(measured))
         return AS_EXPECTED
     table = Table("scenario", "pipeline", "faults", "expected", "what it shows", box=None)
     for each in catalogue.entries():

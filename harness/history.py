@@ -8,8 +8,9 @@ what a process of ours reports has its own clock's `t` too, and its incarnation.
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,19 @@ def read(path: Path) -> list[Event]:
     if not events or events[0].get("schema_version") != SCHEMA_VERSION:
         raise BadInput(f"{path}: line 1: expected a header with schema_version {SCHEMA_VERSION}")
     return events
+
+
+def met(target: Mapping[str, Any], since: float, events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The errors that a worker met from then to the outcome of its next transaction. `target` is the fault-target event
+    that names its role and incarnation."""
+    worker = target["role"], target["incarnation"]
+    mine = (e for e in events if (e["source"], e.get("incarnation")) == worker and e["at"] > since)
+    return [event for event in takewhile(lambda event: event["event"] != "outcome", mine) if event["event"] == "error"]
+
+
+def says(error: Mapping[str, Any]) -> str:
+    """An error in a few words: the call, its name as the client spells it, and whether the producer is done for."""
+    return f"{error['call']}: {error['code']}{' (fatal)' if error['fatal'] else ''}"
 
 
 def _parse(text: str, path: Path) -> Iterator[Event]:

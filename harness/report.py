@@ -43,9 +43,18 @@ def write(folder: Path) -> Path:
 
 def _faults(events: Sequence[Event]) -> list[dict[str, Any]]:
     begins = {event["fault"]: event for event in events if event["event"] == "fault-begins"}
+    targets = {event["fault"]: event for event in events if event["event"] == "fault-target"}
     return [
-        {"span": span, "open": _open(begins[span.id]["open_transactions"])} for span in charts.fault_spans(events)
+        {"span": span, "open": _open(begins[span.id]["open_transactions"]), "met": _met(targets.get(span.id), events)}
+        for span in charts.fault_spans(events)
     ]
+
+
+def _met(target: Event | None, events: Sequence[Event]) -> str:
+    """What a worker that was hit met in the transaction in which it was, or in its next."""
+    if target is None or "incarnation" not in target:
+        return ""
+    return ", ".join(map(history.says, history.met(target, target["at"], events)))
 
 
 def _open(transactions: list[str] | None) -> str:

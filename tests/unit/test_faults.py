@@ -72,6 +72,23 @@ def test_records_must_have_been_deleted(to: str, mark: int, enough: bool) -> Non
 )
 def test_a_zombie_must_have_been_fenced_as_claimed(fenced: str, code: str, fatal: bool, enough: bool) -> None:
     fault = planned(name="zombie", when=AT, fenced=fenced)
-    met = {"event": "error", "source": "worker-0", "call": "commit", "code": code, "fatal": fatal}
-    assert (missing(fault, {"event": "zombie-succeeded"}, met) is None) == enough
-    assert missing(fault, met) is not None
+    target = {"event": "fault-target", "role": "worker-0", "incarnation": 1}
+    mine = {"source": "worker-0", "incarnation": 1}
+    met = {"event": "error", "call": "commit", "code": code, "fatal": fatal, **mine}
+    assert (missing(fault, target, {"event": "zombie-late"}, met) is None) == enough
+    assert missing(fault, target, met) is not None
+    assert missing(fault, target, {"event": "zombie-late"}, {**met, "incarnation": 2}) is not None
+    assert missing(fault, target, {"event": "zombie-late"}, {"event": "outcome", **mine}, met) is not None
+
+
+@pytest.mark.parametrize(("commits", "enough"), [([("worker-0", 3)], True), ([("worker-1", 3)], False),
+                                                  ([("worker-1", 1.5), ("worker-0", 3)], False)])  # fmt: skip
+def test_a_zombie_whose_position_was_sent_must_be_the_first_to_commit(
+    commits: list[tuple[str, float]], enough: bool
+) -> None:
+    fault = planned(name="zombie", when=AT, fenced="never")
+    before = [{"event": "fault-target", "partitions": [0], "incarnation": 1}, {"event": "fault-injected"},
+              {"event": "zombie-late"}]  # fmt: skip
+    outcomes = [{"event": "outcome", "type": "ok", "source": source, "at": at, "sources": {"0": [1, 2]},
+                 "incarnation": 1} for source, at in commits]  # fmt: skip
+    assert (missing(fault, *before, *outcomes) is None) == enough
