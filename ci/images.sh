@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# The images: a base with a Java runtime, Toxiproxy, and Kafka on that base.
+# The images: a base with a Java runtime and one with Python, Toxiproxy, and Kafka on its base.
 #
-# Where a registry answers, base and Toxiproxy are pulled (BASE_IMAGE, TOXIPROXY_PULL choose others); where none does,
-# the base is made from Debian's packages and Toxiproxy from its Go module. Kafka always comes from its jars.
+# Where a registry answers, bases and Toxiproxy are pulled (BASE_IMAGE, PYTHON_IMAGE, TOXIPROXY_PULL choose others);
+# where none does, bases are made from Debian's packages and Toxiproxy from its Go module. Kafka always comes from its jars.
 . "$(dirname "$0")/lib.sh"
 
 toxiproxy_version=2.12.0
 base_tag=onceproof/jre:17
+python_tag=onceproof/python:3
 toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
 : "${BASE_IMAGE:=eclipse-temurin:17-jre}"
+: "${PYTHON_IMAGE:=python:3.13-slim}"
 : "${TOXIPROXY_PULL:=ghcr.io/shopify/toxiproxy:$toxiproxy_version}"
 
 present() { docker image inspect "$1" >/dev/null 2>&1; }
@@ -17,15 +19,15 @@ pulled() { timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# make_base TAG PULLED PACKAGES: an image of Debian's (or Ubuntu's) packages, for where PULLED could not be.
 make_base() {
-  may_install || missing "image $base_tag: no registry answers for $BASE_IMAGE, and making it needs root on Debian or Ubuntu"
+  may_install || missing "image $1: no registry answers for $2, and making it needs root on Debian or Ubuntu"
   command -v mmdebstrap >/dev/null || apt_install mmdebstrap
-  local suite=bookworm components=main java=openjdk-17-jre-headless
+  local suite=bookworm components=main
   [ "$host_id" = debian ] || { suite=$host_suite components=main,universe; }
-  say "making $base_tag from packages of $suite"
-  mmdebstrap --quiet --variant=minbase --components="$components" --include="$java,ca-certificates,procps" \
-    "$suite" "$work/base.tar"
-  docker import "$work/base.tar" "$base_tag" >/dev/null
+  say "making $1 from packages of $suite"
+  mmdebstrap --quiet --variant=minbase --components="$components" --include="$3" "$suite" "$work/base.tar"
+  docker import "$work/base.tar" "$1" >/dev/null
 }
 
 go_minor() { go version 2>/dev/null | sed -nE 's/^go version go1\.([0-9]+).*/\1/p'; }
@@ -45,7 +47,10 @@ make_toxiproxy() {
   docker build --quiet --tag "$toxiproxy_tag" --file compose/toxiproxy/Dockerfile "$work/bin" >/dev/null 2>&1
 }
 
-present "$base_tag" || pulled "$BASE_IMAGE" "$base_tag" || make_base
+present "$base_tag" || pulled "$BASE_IMAGE" "$base_tag" ||
+  make_base "$base_tag" "$BASE_IMAGE" openjdk-17-jre-headless,ca-certificates,procps
+present "$python_tag" || pulled "$PYTHON_IMAGE" "$python_tag" ||
+  make_base "$python_tag" "$PYTHON_IMAGE" python3
 present "$toxiproxy_tag" || pulled "$TOXIPROXY_PULL" "$toxiproxy_tag" || make_toxiproxy
 
 stamp=.venv/.images

@@ -7,9 +7,10 @@ from harness import history
 from harness.protocols import Event
 
 Fenced = Literal["generation", "epoch"]
-# librdkafka's names and Kafka's are the same but for the local ones, which begin with an underscore.
+# librdkafka's names and Kafka's are the same but for the local ones, which begin with an underscore; the Java client
+# has an exception of its own for offsets whose member or generation the group does not know.
 BY_GENERATION = {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH",
-                 "FENCED_MEMBER_EPOCH", "REBALANCE_IN_PROGRESS"}  # fmt: skip
+                 "FENCED_MEMBER_EPOCH", "REBALANCE_IN_PROGRESS", "CommitFailedException"}  # fmt: skip
 BY_EPOCH = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "INVALID_PRODUCER_ID_MAPPING"}
 
 

@@ -2,7 +2,8 @@
 
     target = "worker-0"          # its lane: every broker, or (peer = "leader:output/0") that one, seen from this worker
     target = "leader:output/0"   # a node: all its links (links = "all"), those to other nodes ("nodes"), to brokers
-                                 # ("brokers") or to controllers ("controllers"); direction = "out" or "in": one way
+                                 # ("brokers") or to controllers ("controllers"); direction = "out" or "in": one way;
+                                 # or (peer = "leader:output/0") the one that leads from it to that node
     target = "ring"              # broker 1 does not reach 2, nor 2 3, nor 3 1: each still reaches one
     target = "minority"          # broker 1 and controller 1 against the majority of both
 """
@@ -31,7 +32,7 @@ def strike_links(field: Field, fault: PlannedFault, act: Callable[[list[str]], N
     takes it back, closing what is open on them if `close`."""
     spec = fault.spec
     assert isinstance(spec, LinksSpec)
-    node, links = _links(field, spec)
+    node, links = meant(field, spec)
     field.note("fault-target", fault=fault.id, role=spec.target, node=node, links=links)
     act(links)
     field.note("links-broken", fault=fault.id, broken=len(field.cluster.proxies.broken(links)), of=len(links))
@@ -51,7 +52,7 @@ def not_broken(fault: PlannedFault, events: Sequence[Event]) -> str | None:
     return None
 
 
-def _links(field: Field, spec: LinksSpec) -> tuple[str, list[str]]:
+def meant(field: Field, spec: LinksSpec) -> tuple[str, list[str]]:
     """What is hit, and its links."""
     if spec.target.startswith("worker-"):
         lane = topology.lane_of_worker(int(spec.target.removeprefix("worker-")))
@@ -67,6 +68,8 @@ def _links(field: Field, spec: LinksSpec) -> tuple[str, list[str]]:
         few = {"broker1", "controller1"}
         return spec.target, topology.links_between(few, set(topology.NODES) - few)
     node = field.node(spec.target)
+    if spec.peer is not None:
+        return node, [topology.link(node, field.node(spec.peer))]
     if spec.links == "all":
         # Lane 0 is the observer's and is never touched.
         observer = set(topology.lane_links(topology.OBSERVER_LANE))

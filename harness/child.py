@@ -19,7 +19,8 @@ EventSink = Callable[[dict[str, Any]], None]
 
 
 class Child:
-    """A running child. `on_event` is called, in a thread of its own, with each event; `on_exit` once, at the end."""
+    """A running child. `environment`: variables beside ours. `on_event` is called, in a thread of its own, with each
+    event; `on_exit` once, at the end."""
 
     def __init__(
         self,
@@ -28,6 +29,7 @@ class Child:
         *,
         folder: Path,
         name: str,
+        environment: Mapping[str, str] | None = None,
         on_event: EventSink,
         on_exit: Callable[["Child", int], None],
     ) -> None:
@@ -42,6 +44,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                env={**os.environ, **(environment or {})},
             )
         self._on_event, self._on_exit = on_event, on_exit
         self._reader = threading.Thread(target=self._read, name=f"reads {name}", daemon=True)

@@ -10,31 +10,31 @@ than Apache Kafka will not have them all, and a fault or check that needs one sa
 
 import json
 import os
-import secrets
 import shutil
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import docker
 import docker.errors
-import psutil
 from testcontainers.compose import DockerCompose
 
 from harness import images, places, topology
+from harness.addresses import Address
 from harness.admin import Admin
 from harness.errors import HarnessError
 from harness.proxies import Proxies
 from harness.scenario import ClusterSpec
 from harness.wait import until
+from harness.wire import Wire
 
 _UP_DEADLINE_S = 90
 _PROXY_DEADLINE_S = 20.0
 _STOP_DEADLINE_S = 30
+_WIRE_PORT = 4
 _AT_ONCE = 8
 LABEL = "io.onceproof.cluster"
 HOME_LABEL = "io.onceproof.home"
@@ -57,15 +57,6 @@ class LogAccess(Protocol):
     def log_dirs(self) -> dict[str, Path]: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Address:
-    """What a cluster was given: names and numbers no other cluster on this machine has."""
-
-    name: str
-    ports: int
-    subnet: str
-
-
 class Cluster:
     """A running Kafka cluster of three brokers and three controllers behind Toxiproxy."""
 
@@ -76,12 +67,8 @@ class Cluster:
         self.proxies = Proxies(address.ports * 100)
         self._docker = docker.from_env(timeout=_STOP_DEADLINE_S + 10)
         self._admin: Admin | None = None
-        self._compose = DockerCompose(
-            context=places.compose_dir(),
-            compose_file_name="cluster.yaml",
-            env_file=str(self.folder / "cluster.env"),
-            wait=False,
-        )
+        self.wire: Wire | None = None
+        self._wired: dict[str, str] = {}
 
     @property
     def admin(self) -> Admin:
@@ -109,6 +96,7 @@ class Cluster:
             "ONCEPROOF_HOME_LABEL": str(places.home()),
             "ONCEPROOF_KAFKA_IMAGE": images.kafka(self.spec.version),
             "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
+            "ONCEPROOF_WIRE_IMAGE": images.wire_tag(),
             "ONCEPROOF_USER": f"{os.getuid()}:{os.getgid()}",
             "ONCEPROOF_DATA": str(self.folder / "data"),
             "ONCEPROOF_PORTS": str(self.address.ports),
@@ -124,12 +112,22 @@ class Cluster:
     def up(self) -> None:
         """Start everything and wait until three brokers are registered. Raises HarnessError, DeadlineError."""
         try:
-            self._compose.start()
+            self._compose().start()
         except Exception as error:
             stderr = getattr(error, "stderr", b"") or b""
             raise HarnessError(f"docker compose up: {stderr.decode(errors='replace')[-400:] or error}") from error
         until("three registered brokers", self._registered, deadline_s=_UP_DEADLINE_S, every_s=0.5)
         self._keep_formatted()
+
+    def _compose(self, *services: str) -> DockerCompose:
+        return DockerCompose(
+            context=places.compose_dir(),
+            compose_file_name="cluster.yaml",
+            env_file=str(self.folder / "cluster.env"),
+            wait=False,
+            profiles=list(services) or None,
+            services=list(services) or None,
+        )
 
     def down(self) -> None:
         """Remove containers, networks and data. Twice is harmless."""
@@ -171,6 +169,27 @@ class Cluster:
 
     def _registered(self) -> bool:
         return len(self.admin.brokers()) == len(topology.BROKERS)
+
+    # The wire proxy
+
+    def put_wire(self, links: Iterable[str], on_event: Callable[[dict[str, Any]], None]) -> None:
+        """Start the wire proxy and lead these links through it, which closes what is open on them. `on_event` is called
+        with each line of its journal. Raises HarnessError, DeadlineError."""
+        images.wire()
+        self._compose("wire").start()
+        self.wire = Wire(self.address.ports * 100 + _WIRE_PORT, on_event)
+        self._wired = {link.name: link.wired for link in topology.links() if link.name in set(links)}
+        self.proxies.lead(self._wired)
+
+    def take_wire_out(self) -> None:
+        """Lead every link straight again, and end the wire proxy. Harmless without one."""
+        if self.wire is None:
+            return
+        self.wire.close()
+        self.wire = None
+        self.proxies.lead({link.name: link.upstream for link in topology.links() if link.name in self._wired})
+        self._wired = {}
+        _remove_container(self._container("wire"))
 
     # Nodes
 
@@ -222,6 +241,7 @@ class Cluster:
         except HarnessError:
             self._container("toxiproxy").restart(timeout=0)
             until("Toxiproxy to be back", self.proxies.healthy, deadline_s=_PROXY_DEADLINE_S)
+            self.proxies.lead(self._wired)
             return False
 
     def collect_logs(self, folder: Path, *, since_s: float) -> None:
@@ -278,36 +298,6 @@ def _gone() -> Iterator[None]:
     except docker.errors.APIError as error:
         if "removal" not in str(error) and "is not paused" not in str(error):
             raise
-
-
-def free_address() -> Address:
-    """A project name, a block of a hundred host ports and a /24 that nobody uses. Call it under the pool's lock."""
-    client = docker.from_env(timeout=20)
-    try:
-        subnets = {
-            config.get("Subnet", "")
-            for network in client.networks.list()
-            for config in (network.attrs.get("IPAM", {}).get("Config") or [])
-        }
-    finally:
-        client.close()
-    local = {address.address for each in psutil.net_if_addrs().values() for address in each}
-    for number in range(100):
-        ports, subnet = 190 + number, f"10.213.{number}"
-        taken = any(used.startswith(f"{subnet}.") for used in (*subnets, *local))
-        if not taken and all(_port_free(ports * 100 + offset) for offset in (0, 1, 2, 3, 11, 21, 31, 41)):
-            return Address(name=f"onceproof-{number:02d}-{secrets.token_hex(2)}", ports=ports, subnet=subnet)
-    raise HarnessError("no free block of ports 19000 to 28999 with a free subnet 10.213.0.0 to 10.213.99.0")
-
-
-def _port_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def _property(value: str | int | float | bool) -> str:

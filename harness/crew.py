@@ -8,12 +8,12 @@ crew: the kernel kills a child when the thread that made it ends.
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from harness import pool, registry, topology
+from harness import clients, pool, registry, topology
 from harness.child import Child
 from harness.cluster import Cluster
 from harness.errors import HarnessError
@@ -139,9 +139,9 @@ class Crew:
         if not self._worker(worker).running and not self._stopping:
             self._maker.submit(self._start_worker, worker).result()
 
-    def go(self, worker: int, fault: str) -> None:
-        """Let a worker that stopped at a phase for this fault go on."""
-        self._worker(worker).send("go", fault=fault)
+    def go(self, worker: int, stop: str, *, abort: bool = False) -> None:
+        """Let a worker that stopped at a phase for this fault go on, or abort there."""
+        self._worker(worker).send("go", fault=stop, abort=abort)
 
     # The end
 
@@ -191,11 +191,10 @@ class Crew:
             self.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and never stayed")
             return
         stops = [
-            {"phase": fault.spec.when.phase, "count": fault.spec.when.count, "fault": fault.id}
-            for fault in self._plan.faults
-            if self._stops and fault.id not in self._fired
-            and fault.spec.when is not None and fault.spec.when.worker == worker
-        ]
+            {"phase": when.phase, "count": when.count, "fault": fault.id + moment}
+            for fault in self._plan.faults for moment, when in fault.spec.stops.items()
+            if self._stops and fault.id + moment not in self._fired and when.worker == worker
+        ]  # fmt: skip
         config = {
             **self._common(lane=topology.lane_of_worker(worker)),
             "name": f"worker-{worker}", "worker": worker, "incarnation": incarnation,
@@ -207,16 +206,19 @@ class Crew:
             "idempotent": pipeline.wiring.idempotent, "position": pipeline.wiring.position,
             "generation": pipeline.wiring.generation,
             **work.model_dump(include={
-                "client", "transaction_records", "transaction_timeout_ms", "message_timeout_ms", "session_timeout_ms",
-                "group_protocol", "auto_offset_reset", "assignor", "static_member",
+                "client", "transaction_records", "transaction_timeout_ms", "message_timeout_ms",
+                "request_timeout_ms", "session_timeout_ms", "group_protocol", "auto_offset_reset", "assignor",
+                "static_member",
             }),
         }  # fmt: skip
-        self._make(f"worker-{worker}", "workloads.processes.worker", config, {"incarnation": incarnation})
+        extra = {"incarnation": incarnation}
+        self._make(f"worker-{worker}", "workloads.processes.worker", config, extra, clients.prepare(work.client))
 
     def _start_observers(self) -> None:
+        other = "librdkafka" if clients.family(self._plan.scenario.workload.client) == "java" else "java"
         for role in self._workload.judged:
             topic = self._names.topic(role)
-            config = {**self._common(), "topic": topic, "group": f"{topic}-observer",
+            config = {**self._common(), "topic": topic, "group": f"{topic}-observer", "family": other,
                       "ledger": str(self._folder / "ledger" / role)}  # fmt: skip
             Path(config["ledger"]).mkdir(parents=True, exist_ok=True)
             self._make(f"observer-{role}", "workloads.processes.observer", config, {})
@@ -227,7 +229,8 @@ class Crew:
             "client_config": dict(self._plan.scenario.client_config),
         }
 
-    def _make(self, name: str, module: str, config: dict[str, Any], extra: dict[str, Any]) -> None:
+    def _make(self, name: str, module: str, config: dict[str, Any], extra: dict[str, Any],
+              environment: Mapping[str, str] | None = None) -> None:  # fmt: skip
         def on_event(event: Event) -> None:
             kind = event.pop("event")
             self._note(name, kind, event)
@@ -235,7 +238,7 @@ class Crew:
 
         child = Child(
             module, config, folder=self._folder / "processes", name=f"{name}.{extra.get('incarnation', 1)}",
-            on_event=on_event, on_exit=self._on_exit(name, extra),
+            environment=environment, on_event=on_event, on_exit=self._on_exit(name, extra),
         )  # fmt: skip
         pool.record_process(self._cluster.folder, child.pid, name)
         with self._lock:

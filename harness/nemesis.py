@@ -61,8 +61,8 @@ class Nemesis:
         except Exception as error:  # whatever it is, the run must say so and go on to its end
             field.note("fault-failed", fault=planned.id, reason=f"{type(error).__name__}: {error}")
         finally:
-            if planned.spec.when is not None:
-                field.crew.go(planned.spec.when.worker, planned.id)
+            for moment, when in planned.spec.stops.items():
+                field.crew.go(when.worker, planned.id + moment)
 
     def _await_moment(self, planned: PlannedFault) -> None:
         spec, field = planned.spec, self._field
@@ -98,7 +98,8 @@ class Nemesis:
         field = self._field
         since = len(field.history.events())
         field.aborted.wait(planned.spec.lasts_s)
-        if planned.spec.lasts_s < LASTS_LONG_S or field.plan.scenario.workload.workers == 1:
+        wanted = field.plan.scenario.expect.commit_under_fault and field.plan.scenario.workload.workers > 1
+        if not wanted or planned.spec.lasts_s < LASTS_LONG_S:
             return
         try:
             field.wait(

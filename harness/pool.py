@@ -21,7 +21,8 @@ from filelock import FileLock, Timeout
 
 from harness import cluster as clusters
 from harness import places
-from harness.cluster import Address, Cluster
+from harness.addresses import Address, free_address
+from harness.cluster import Cluster
 from harness.errors import HarnessError
 from harness.scenario import ClusterSpec
 
@@ -168,7 +169,7 @@ def _reopen(name: str, spec: ClusterSpec) -> Cluster | None:
 def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
     places.clusters_dir().mkdir(parents=True, exist_ok=True)
     with FileLock(places.clusters_dir() / ".addresses.lock"):
-        address = clusters.free_address()
+        address = free_address()
         lock = FileLock(places.clusters_dir() / f"{address.name}.lock", thread_local=False)
         lock.acquire(timeout=0)
         cluster = Cluster(spec, address)

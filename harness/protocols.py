@@ -50,6 +50,15 @@ class Witness(Protocol):
         ...
 
 
+@runtime_checkable
+class Wired(Protocol):
+    """A fault on single requests, which needs the wire proxy in their way."""
+
+    def wired(self, spec: FaultSpec) -> list[str]:
+        """The links that must lead through it before work begins."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """One record as a worker polled it. `key` and `value` are bytes, `offset` is its place in the log, `header` its

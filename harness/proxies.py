@@ -80,12 +80,20 @@ class Proxies:
             _port.reset(token)
 
     def healthy(self) -> bool:
-        """Every link there, enabled, and without a toxic."""
+        """Every link there, enabled, without a toxic, and leading straight to its node."""
         with self._here():
             raw = _Endpoint.get("/proxies").json()
         return set(raw) >= set(self._known) and all(
-            raw[name]["enabled"] and not raw[name]["toxics"] for name in self._known
+            raw[name]["enabled"] and not raw[name]["toxics"] and raw[name]["upstream"] == known.upstream
+            for name, known in self._known.items()
         )
+
+    def lead(self, upstreams: Mapping[str, str]) -> None:
+        """Lead links to other upstreams; what is open on them is closed."""
+        with self._here():
+            for name, upstream in upstreams.items():
+                told = {"listen": self._known[name].listen, "upstream": upstream, "enabled": True}
+                _Endpoint.post(f"/proxies/{name}", json=told)
 
     def break_links(self, names: Iterable[str], mode: Mode) -> None:
         with self._here():

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from harness import clients, pool, quiesce, registry
 from harness import plan as plans
-from harness import pool, quiesce, registry
 from harness.cluster import Cluster
 from harness.crew import Crew
 from harness.errors import HarnessError
@@ -29,6 +30,7 @@ from harness.monitor import Monitor
 from harness.names import names
 from harness.nemesis import Nemesis
 from harness.progress import Progress
+from harness.protocols import Wired
 from harness.scenario import Scenario
 from harness.verdict import Mode, Reason, Results
 from harness.wait import until
@@ -95,6 +97,7 @@ class Run:
         """Topics, processes, load and faults, until every fault is healed and a tail of records has followed."""
         self.progress.phase("work")
         self.describe()
+        self._put_wire()
         self.make_topics()
         self.crew.start()
         self._monitor.start()
@@ -158,7 +161,10 @@ class Run:
         self._nemesis.give_up()
         self._monitor.stop()
         self.crew.close()
-        for tidy in (self.cluster.heal, lambda: self.cluster.admin.delete_topics(self.names.topics.values())):
+        topics = self.names.topics.values()
+        for tidy in (
+            self.cluster.take_wire_out, self.cluster.heal, lambda: self.cluster.admin.delete_topics(topics)
+        ):  # fmt: skip
             try:
                 tidy()
             except Exception as error:  # the health check before the next run decides
@@ -170,20 +176,36 @@ class Run:
 
     def describe(self) -> None:
         """Write down what the run is made of."""
-        self.history.append("harness", "run", command=self._command, versions=self._versions(),
+        client, features = self.plan.scenario.workload.client, self.cluster.admin.features()
+        versions = {**self._versions(), "client": client,
+                    "transaction.version": str(clients.transaction_version(client, features))}  # fmt: skip
+        self.history.append("harness", "run", command=self._command, versions=versions,
                             names={**self.names.topics, "group": self.names.group})  # fmt: skip
         described = {
             "schema_version": 1,
             "spec": self.cluster.spec.model_dump(mode="json"),
             "name": self.cluster.address.name,
             "ports": self.cluster.address.ports,
-            "features": self.cluster.admin.features(),
+            "features": features,
         }
         (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
 
     def _versions(self) -> dict[str, str]:
         packages = ("onceproof", "confluent-kafka", "pyspark")
         return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
+
+    def _put_wire(self) -> None:
+        """The wire proxy into the links on which the plan's faults act on single requests; before work begins, since it
+        closes what is open on them."""
+        faults = [(registry.fault(planned.name), planned.spec) for planned in self.plan.faults]
+        links = {link for fault, spec in faults if isinstance(fault, Wired) for link in fault.wired(spec)}
+
+        def note(event: dict[str, Any]) -> None:
+            kind, rule = event.pop("event"), event.pop("rule")
+            self.history.append("wire", f"request-{kind}", fault=rule, **event)
+
+        if links:
+            self.cluster.put_wire(links, note)
 
     def make_topics(self, replicas: int = 3) -> None:
         """The run's topics, with a leader and all replicas in sync. Raises DeadlineError."""

@@ -49,7 +49,7 @@ class WorkloadSpec(Strict):
     """What runs on it. Sizes in bytes, times in milliseconds unless the name says otherwise."""
 
     name: str
-    client: Literal["librdkafka"] = "librdkafka"
+    client: Annotated[str, Field(pattern=r"^(librdkafka|java)(==\d+\.\d+\.\d+)?$")] = "librdkafka"
     workers: Annotated[int, Field(ge=1, le=4)] = 2
     records: Annotated[int, Field(gt=0, le=100_000_000)] = 50_000
     records_per_s: Annotated[int, Field(gt=0, le=200_000)] = 5_000
@@ -60,6 +60,7 @@ class WorkloadSpec(Strict):
     transaction_records: Annotated[int, Field(gt=0, le=100_000)] = 500
     transaction_timeout_ms: Annotated[int, Field(ge=1000, le=900_000)] = 6_000
     message_timeout_ms: Annotated[int, Field(ge=500, le=900_000)] = 5_000
+    request_timeout_ms: Annotated[int, Field(ge=500, le=60_000)] = 10_000
     session_timeout_ms: Annotated[int, Field(ge=1000, le=300_000)] = 4_000
     group_protocol: Literal["classic", "consumer"] = "classic"
     assignor: Literal["range", "roundrobin", "cooperative-sticky"] = "range"
@@ -84,6 +85,11 @@ class FaultSpec(Strict):
     when: When | None = None
     lasts_s: Annotated[float, Field(gt=0, le=600)] = 5.0
 
+    @property
+    def stops(self) -> Mapping[str, When]:
+        """The moments at which a worker stops and waits for the nemesis, by what is added to the fault's id."""
+        return {"": self.when} if self.when else {}
+
     @model_validator(mode="after")
     def _starts_once(self) -> "FaultSpec":
         if (self.at_s is None) == (self.when is None):
@@ -92,11 +98,16 @@ class FaultSpec(Strict):
 
 
 class Expect(Strict):
-    """What must come out. `findings` is exact: a class that is not named fails, and so does one that is missing."""
+    """What must come out. `findings` is exact: a class that is not named fails, and so does one that is missing.
+
+    `commit_under_fault`: whether somebody must commit while a fault of three seconds or more lasts; false where the
+    cluster cannot promise it.
+    """
 
     verdict: Literal["valid", "invalid"] | None = None
     findings: tuple[FindingClass, ...] = Field(default=(), strict=False)
     open_transactions_at_fault: Annotated[int, Field(ge=0)] = 0
+    commit_under_fault: bool = True
 
     @model_validator(mode="after")
     def _agree(self) -> "Expect":
@@ -181,10 +192,10 @@ def _cross_check(scenario: Scenario, where: str) -> None:
     if work.message_timeout_ms > work.transaction_timeout_ms:
         raise BadInput(f"{where}: workload.message_timeout_ms: at most transaction_timeout_ms")
     for index, fault in enumerate(scenario.faults):
-        if fault.when is not None and fault.when.worker >= work.workers:
-            raise BadInput(
-                f"{where}: faults[{index}].when.worker: {fault.when.worker}; allowed: 0 to {work.workers - 1}"
-            )
+        for key, when in fault.stops.items():
+            if when.worker >= work.workers:
+                place = f"{where}: faults[{index}].{key.removeprefix('/') or 'when'}.worker"
+                raise BadInput(f"{place}: {when.worker}; allowed: 0 to {work.workers - 1}")
 
 
 def _first(error: ValidationError, model: type[BaseModel]) -> str:

@@ -16,6 +16,7 @@ CONTROLLERS = (1, 2, 3)
 CONTROLLER_ID_BASE = 100
 LANES = (0, 1, 2, 3, 4)
 OBSERVER_LANE = 0
+WIRE_LINK_PORTS = 20_000
 NODES = (*(f"broker{n}" for n in BROKERS), *(f"controller{n}" for n in CONTROLLERS))
 
 
@@ -26,6 +27,11 @@ class Link:
     name: str
     listen: str
     upstream: str
+
+    @property
+    def wired(self) -> str:
+        """Its upstream when it is led through the wire proxy."""
+        return f"wire:{WIRE_LINK_PORTS + [each.name for each in links()].index(self.name)}"
 
 
 def links() -> Iterator[Link]:
@@ -46,6 +52,11 @@ def links() -> Iterator[Link]:
             )
     for broker in BROKERS:
         yield Link(name=f"app->broker{broker}", listen=f"gw-apps:2930{broker}", upstream=f"broker{broker}:9210")
+
+
+def to_brokers() -> list[str]:
+    """The links that the wire proxy can stand behind: those that end at a broker."""
+    return [each.name for each in links() if each.name.split("->")[1].startswith("broker")]
 
 
 def link(source: str, target: str) -> str:

@@ -40,16 +40,18 @@ def _problems(planned: PlannedFault, plan: Plan, events: Sequence[Event]) -> lis
     injected, healed = mine["fault-injected"]["at"], mine["fault-healed"]["at"]
     # While the only worker is hit nobody can commit.
     alone = plan.scenario.workload.workers == 1 and str(mine.get("fault-target", {}).get("role")).startswith("worker-")
-    lasting = not isinstance(fault, Lasting) and planned.spec.lasts_s >= LASTS_LONG_S and not alone
+    wanted = plan.scenario.expect.commit_under_fault and not isinstance(fault, Lasting) and not alone
+    lasting = wanted and planned.spec.lasts_s >= LASTS_LONG_S
     if lasting and not any(injected < at < healed for at in commits):
         problems.append(f"fault {planned.id}: no transaction committed while it lasted")
     if not any(at > healed for at in commits):
         problems.append(f"fault {planned.id}: no transaction committed after it was healed")
-    wanted = plan.scenario.expect.open_transactions_at_fault
-    if wanted:
+    open_wanted = plan.scenario.expect.open_transactions_at_fault
+    if open_wanted:
         open_then = mine["fault-begins"]["open_transactions"]
         if open_then is None:
             problems.append(f"fault {planned.id}: the cluster did not say which transactions were open when it struck")
-        elif len(open_then) < wanted:
-            problems.append(f"fault {planned.id}: {len(open_then)} transactions open when it struck, {wanted} wanted")
+        elif len(open_then) < open_wanted:
+            says = f"{len(open_then)} transactions open when it struck, {open_wanted} wanted"
+            problems.append(f"fault {planned.id}: {says}")
     return problems

@@ -1,12 +1,15 @@
 """Client drivers: the same few calls, whichever library makes them. A driver is one package here: `Reader`, `Writer`.
 
+    driver("java==3.9.2").Reader(config)
+
 The calls are those of the pipeline's loop, and each may raise ClientError, which says in the client's own words what
 kind of error it is; the loop decides by kind alone.
 """
 
-from collections.abc import Iterator, Mapping
+import importlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from harness.protocols import Source
 
@@ -44,6 +47,20 @@ class Batch:
         for partition, span in self.ranges.items():
             mine = [record for record in self.records if record.partition == partition]
             yield Batch(records=mine, ranges={partition: span})
+
+
+class Driver(Protocol):
+    """What a driver's package has."""
+
+    @property
+    def Reader(self) -> "Callable[[Mapping[str, Any]], Reader]": ...
+    @property
+    def Writer(self) -> "Callable[[Mapping[str, Any], str | None], Writer]": ...
+
+
+def driver(client: str) -> Driver:
+    """The driver of a client as a scenario names it, version or none. Only this one's library is then imported."""
+    return cast(Driver, importlib.import_module(f"workloads.clients.{client.partition('==')[0]}"))
 
 
 class Reader(Protocol):

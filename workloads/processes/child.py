@@ -26,6 +26,7 @@ class Child:
         self.config = config
         self.stopping = threading.Event()
         self._go: dict[str, threading.Event] = {}
+        self._abort: set[str] = set()
         self._write = threading.Lock()
         self._stops = [dict(stop) for stop in config.get("stops", ())]
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
@@ -45,20 +46,21 @@ class Child:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
 
-    def stop_at(self, phase: str, count: int) -> None:
+    def stop_at(self, phase: str, count: int) -> bool:
         """Wait for the nemesis where the plan says so: at this phase of transaction `count`, or the next to reach it.
 
-        The wait ends with `go`, with `stop`, or after ten minutes.
+        The wait ends with `go`, with `stop`, or after ten minutes. True when the nemesis says to abort here.
         """
-        for stop in self._stops:
-            if stop["phase"] == phase and stop["count"] <= count:
-                self._stops.remove(stop)
-                fault = stop["fault"]
-                gate = self._go.setdefault(fault, threading.Event())
-                self.emit("at-phase", phase=phase, count=stop["count"], transaction=count, fault=fault)
-                gate.wait(_PHASE_DEADLINE_S)
-                self.emit("went-on", phase=phase, fault=fault)
-                return
+        abort = False
+        for stop in [each for each in self._stops if each["phase"] == phase and each["count"] <= count]:
+            self._stops.remove(stop)
+            fault = stop["fault"]
+            gate = self._go.setdefault(fault, threading.Event())
+            self.emit("at-phase", phase=phase, count=stop["count"], transaction=count, fault=fault)
+            gate.wait(_PHASE_DEADLINE_S)
+            self.emit("went-on", phase=phase, fault=fault)
+            abort |= fault in self._abort
+        return abort
 
     @contextmanager
     def deadline(self, seconds: float, passed: Callable[[], None]) -> Iterator[None]:
@@ -79,6 +81,8 @@ class Child:
         for line in sys.stdin:
             command = json.loads(line)
             if command["command"] == "go":
+                if command.get("abort"):
+                    self._abort.add(command["fault"])
                 self._go.setdefault(command["fault"], threading.Event()).set()
             elif command["command"] == "stop":
                 self.stopping.set()

@@ -1,7 +1,8 @@
 """The live observer: reads the output under read_committed while the run goes on, with a client of the other family.
 
-The workers use librdkafka, so it is Apache's own Java consumer that watches (the console consumer, as a process of
-its own; its lines are split here). What it saw at which offset is the second reader of `inconsistent-read`.
+Where the workers use librdkafka, Apache's own Java consumer watches (the console consumer, as a process of its own; its
+lines are split here), and librdkafka where they use the Java client. What it saw at which offset is the second reader
+of `inconsistent-read`.
 
     ledger/<topic>/observed-00000.parquet    topic, partition, offset, number (null: not ours), digest,
                                              at (CLOCK_MONOTONIC, seconds)
@@ -15,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from confluent_kafka import Consumer
 
 from harness import jars, payload
 from harness.scenario import DEFAULT_KAFKA
@@ -38,38 +40,66 @@ class Observer:
         self._part = 0
         self._seen = 0
         self._strange = 0
-        self._last_line = time.monotonic()
+        self._last = time.monotonic()
+        self._end = 0.0
 
     def run(self) -> None:
-        topic = self._config["topic"]
+        if self._config["family"] == "java":
+            self._watch_by_java()
+        else:
+            self._watch_by_librdkafka()
+        self._write()
+        self._child.emit(
+            "finished", topic=self._config["topic"], records=self._seen, not_understood=self._strange
+        )
+
+    def _watch_by_java(self) -> None:
         reader = subprocess.Popen(_command(self._config), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        threading.Thread(target=self._end_when_quiet, args=(reader,), daemon=True).start()
+        threading.Thread(target=self._terminate_at_end, args=(reader,), daemon=True).start()
         assert reader.stdout is not None
         for line in reader.stdout:
-            self._take(topic, line)
-        self._write()
-        self._child.emit("finished", topic=topic, records=self._seen, not_understood=self._strange)
+            self._last = time.monotonic()
+            try:
+                partition, offset, key, value = line.rstrip(b"\n").split(b"\t", 3)
+                place = int(partition[10:]), int(offset[7:])
+            except ValueError:  # a record that is not ours, with a line's end in it
+                self._strange += 1
+                continue
+            self._take(*place, key, value)
 
-    def _take(self, topic: str, line: bytes) -> None:
-        self._last_line = now = time.monotonic()
-        try:
-            partition, offset, key, value = line.rstrip(b"\n").split(b"\t", 3)
-            row = (topic, int(partition[10:]), int(offset[7:]), payload.number(value), payload.digest(key, value),
-                   round(now, 3))  # fmt: skip
-        except ValueError:  # a record that is not ours, with a line's end in it
-            self._strange += 1
-            return
-        self._seen += 1
-        self._rows.append(row)
-        if len(self._rows) >= _PART_RECORDS:
-            self._write()
-
-    def _end_when_quiet(self, reader: subprocess.Popen[bytes]) -> None:
+    def _terminate_at_end(self, reader: subprocess.Popen[bytes]) -> None:
         self._child.stopping.wait()
-        deadline = time.monotonic() + _LAST_S
-        while time.monotonic() < min(deadline, self._last_line + _QUIET_S):
+        while not self._over():
             time.sleep(0.1)
         reader.terminate()
+
+    def _watch_by_librdkafka(self) -> None:
+        reader = Consumer({
+            "bootstrap.servers": self._config["bootstrap"], "group.id": self._config["group"], "log_level": 3,
+            "isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.auto.commit": False,
+            **self._config["client_config"],
+        })  # fmt: skip
+        reader.subscribe([self._config["topic"]])
+        while not self._over():
+            for message in reader.consume(1000, timeout=0.1):
+                if message.error() is None:
+                    self._last = time.monotonic()
+                    self._take(message.partition(), message.offset(), message.key() or b"", message.value() or b"")
+        reader.close()
+
+    def _over(self) -> bool:
+        """Once it is asked to stop: nothing has come for a while, or too much still comes."""
+        if not self._child.stopping.is_set():
+            return False
+        self._end = self._end or time.monotonic() + _LAST_S
+        return time.monotonic() >= min(self._end, self._last + _QUIET_S)
+
+    def _take(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
+        number, digest = payload.number(value), payload.digest(key, value)
+        self._seen += 1
+        self._rows.append((self._config["topic"], partition, offset, number, digest, round(self._last, 3)))
+        if len(self._rows) >= _PART_RECORDS:
+            self._write()
 
     def _write(self) -> None:
         columns: list[Any] = list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in SCHEMA]

@@ -23,16 +23,18 @@ from collections.abc import Iterable
 from harness import registry
 from harness.protocols import Output, Source, Workload
 from harness.provenance import passed_on, provenance
-from workloads.clients import Batch, ClientError, Reader, Writer, librdkafka
+from workloads.clients import Batch, ClientError, Writer, driver
 from workloads.processes.child import Child
 
 EXIT_FATAL = 17
+APPLICATION_ERROR = "_APPLICATION"
 
 
 class Worker:
     def __init__(self, child: Child, workload: Workload) -> None:
         self._child, self._workload, self._wiring = child, workload, workload.wiring
-        self._reader: Reader = librdkafka.Reader(child.config)
+        self._driver = driver(child.config["client"])
+        self._reader = self._driver.Reader(child.config)
         self._writers: dict[int | None, Writer] = {}
         self._state = workload.state() if workload.state is not None else None
         self._topics: dict[str, str] = child.config["topics"]
@@ -73,7 +75,7 @@ class Worker:
             name = f"{self._child.config['prefix']}-partition-{partition}"
         elif self._wiring.names == "process":
             name = f"{name}-{secrets.token_hex(4)}"
-        writer = librdkafka.Writer(self._child.config, name)
+        writer = self._driver.Writer(self._child.config, name)
         writer.start()
         return writer
 
@@ -209,7 +211,9 @@ class Worker:
         )
 
     def _stop(self, phase: str) -> None:
-        self._child.stop_at(phase, self._transaction)
+        if self._child.stop_at(phase, self._transaction):
+            says = "the application gives this transaction up"
+            raise ClientError("process", APPLICATION_ERROR, abortable=True, fatal=False, text=says)
 
 
 def _ranges(batch: Batch) -> dict[str, list[int]]:

@@ -107,6 +107,6 @@ def _configured(config: Mapping[str, Any], transactional_id: str | None) -> dict
         "enable.idempotence": config["idempotent"],
         "linger.ms": 2,
         "message.timeout.ms": config["message_timeout_ms"],
-        "socket.timeout.ms": min(10_000, config["transaction_timeout_ms"]),
+        "socket.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
         **transactions,
     }

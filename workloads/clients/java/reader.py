@@ -1,0 +1,194 @@
+"""The consumer of a worker. As with every client, what a rebalance inside a poll may have given to others is thrown
+away and fetched again from the committed position, and the group metadata that fences by generation (KIP-447) is that
+of the poll, not of the moment when offsets are sent.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jpype
+
+from harness.protocols import Source
+from harness.provenance import HEADER
+from workloads.clients import Batch, ClientError
+from workloads.clients.java.calls import (
+    CALL_TIMEOUT_MS,
+    call,
+    common,
+    millis,
+    partition_of,
+    patience_s,
+    positions,
+    properties,
+    start_jvm,
+)
+
+_POLL_TIMEOUT_MS = 100
+_BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_PACKAGE = "org.apache.kafka.clients.consumer"
+_ASSIGNORS = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",
+              "cooperative-sticky": "CooperativeStickyAssignor"}  # fmt: skip
+
+
+class Reader:
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        start_jvm(config)
+        self._config = config
+        self._topic: str = config["input"]
+        self._stage: int = config["stage"]
+        self._fixed: list[int] | None = config["fixed"]
+        self._patience_s = patience_s(config)
+        self._consumer = self._made(_configured(config))
+        self._rebalanced = False
+        self._assigned: list[int] = []
+        self._next: dict[int, int] = {}
+        self._group: Any = None
+
+    def start(self) -> None:
+        if self._fixed is not None:
+            self._consumer.assign(_list(partition_of(self._topic, partition) for partition in self._fixed))
+            self._assigned, self._rebalanced = list(self._fixed), True
+            return
+        self._consumer.subscribe(_list([jpype.JString(self._topic)]), self._listener())
+
+    def poll(self) -> Batch:
+        found = call("poll", lambda: self._consumer.poll(millis(_POLL_TIMEOUT_MS))) if not self._rebalanced else None
+        if self._rebalanced or found is None:
+            self._rebalanced = False
+            self._next.clear()
+            self.rewind()
+            assigned, self._assigned = self._assigned, []
+            return Batch(records=[], ranges={}, assigned=assigned)
+        self._group = self._metadata()
+        records: list[Source] = []
+        ranges: dict[int, tuple[int, int]] = {}
+        resets: list[dict[str, int]] = []
+        for record in found:
+            partition, offset = int(record.partition()), int(record.offset())
+            expected = self._next.get(partition)
+            if expected is not None and expected != offset:
+                resets.append({"partition": partition, "expected": expected, "found": offset})
+            self._next[partition] = offset + 1
+            ranges[partition] = (ranges.get(partition, (offset, 0))[0], offset + 1)
+            records.append(self._source(record, partition, offset))
+        return Batch(records=records, ranges=ranges, resets=resets)
+
+    def group(self) -> object:
+        return self._group
+
+    def commit(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None:
+        behind = positions(self._topic, ranges, metadata)
+        call("commit", lambda: self._consumer.commitSync(behind, millis(CALL_TIMEOUT_MS)), patience=self._patience_s)
+
+    def assigned(self) -> list[int]:
+        return [int(each.partition()) for each in self._consumer.assignment()]
+
+    def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        place = partition_of(topic, partition)
+        reader = self._made(_plain(self._config, "read_committed"))
+        asks = self._made(_plain(self._config, "read_uncommitted"))  # its end is the high watermark, not the LSO
+        try:
+            ends = call("list-offsets", lambda: asks.endOffsets(_list([place])), patience=self._patience_s)
+            end = int(ends.get(place))
+            reader.assign(_list([place]))
+            reader.seekToBeginning(_list([place]))
+            deadline = time.monotonic() + self._patience_s
+            while end > 0 and call("restore", lambda: reader.position(place), patience=self._patience_s) < end:
+                for record in call("restore", lambda: reader.poll(millis(_POLL_TIMEOUT_MS))):
+                    yield bytes(record.key() or b""), bytes(record.value() or b"")
+                if time.monotonic() > deadline:
+                    says = f"offset {end} of the changelog not reached"
+                    raise ClientError("restore", "_TIMED_OUT", abortable=False, fatal=True, text=says)
+        finally:
+            asks.close(millis(0))
+            reader.close(millis(0))
+
+    def rewind(self) -> None:
+        assigned = self._consumer.assignment()
+        if not len(assigned):
+            return
+        wait = millis(CALL_TIMEOUT_MS)
+        found = call("committed", lambda: self._consumer.committed(assigned, wait), patience=self._patience_s)
+        self._next = {}
+        for place in assigned:
+            committed = found.get(place)
+            if committed is not None:
+                self._next[int(place.partition())] = int(committed.offset())
+                self._consumer.seek(place, committed.offset())
+            elif self._config["auto_offset_reset"] == "latest":
+                self._consumer.seekToEnd(_list([place]))
+            else:
+                self._consumer.seekToBeginning(_list([place]))
+
+    def close(self) -> None:
+        call("close", lambda: self._consumer.close(millis(CALL_TIMEOUT_MS)))
+
+    def _made(self, settings: Mapping[str, Any]) -> Any:
+        return jpype.JClass(f"{_PACKAGE}.KafkaConsumer")(properties(settings))
+
+    def _metadata(self) -> Any:
+        if self._config["generation"]:
+            return self._consumer.groupMetadata()
+        # Names the group without a member, as positions committed by hand do: nobody can be fenced by it.
+        return jpype.JClass(f"{_PACKAGE}.ConsumerGroupMetadata")(self._config["group"])
+
+    def _source(self, record: Any, partition: int, offset: int) -> Source:
+        header = b""
+        if self._stage:
+            found = record.headers().lastHeader(HEADER)
+            header = bytes(found.value()) if found is not None else b""
+        return Source(partition=partition, offset=offset, key=bytes(record.key() or b""),
+                      value=bytes(record.value() or b""), header=header, stage=self._stage)  # fmt: skip
+
+    def _listener(self) -> Any:
+        """Called inside `poll`. One poll may see several rebalances, and each may add to what is ours."""
+
+        def assigned(partitions: Any) -> None:
+            self._rebalanced = True
+            self._assigned += [int(each.partition()) for each in partitions]
+
+        def revoked(partitions: Any) -> None:
+            self._rebalanced = True
+            gone = {int(each.partition()) for each in partitions}
+            self._assigned = [partition for partition in self._assigned if partition not in gone]
+
+        calls = {"onPartitionsAssigned": assigned, "onPartitionsRevoked": revoked, "onPartitionsLost": revoked}
+        return jpype.JProxy(f"{_PACKAGE}.ConsumerRebalanceListener", dict=calls)
+
+
+def _list(each: Any) -> Any:
+    made = jpype.java.util.ArrayList()
+    for item in each:
+        made.add(item)
+    return made
+
+
+def _plain(config: Mapping[str, Any], isolation: str) -> dict[str, Any]:
+    return {
+        **common(config),
+        "key.deserializer": _BYTES,
+        "value.deserializer": _BYTES,
+        "isolation.level": isolation,
+        "enable.auto.commit": False,
+    }
+
+
+def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    sessions: dict[str, Any] = {"group.protocol": "consumer"}
+    if config["group_protocol"] == "classic":
+        session_timeout_ms = config["session_timeout_ms"]
+        sessions = {"session.timeout.ms": session_timeout_ms, "heartbeat.interval.ms": session_timeout_ms // 4,
+                    "partition.assignment.strategy": f"{_PACKAGE}.{_ASSIGNORS[config['assignor']]}"}  # fmt: skip
+    if config["static_member"]:
+        sessions["group.instance.id"] = config["name"]
+    return {
+        **_plain(config, config["isolation"]),
+        **sessions,
+        "group.id": config["group"],
+        "enable.auto.commit": config["position"] == "auto",
+        "auto.commit.interval.ms": 500,
+        "auto.offset.reset": config["auto_offset_reset"],
+        "max.poll.records": config["transaction_records"],
+        "fetch.max.wait.ms": 100,
+    }
