@@ -28,6 +28,7 @@ from harness.scenario import FaultSpec
 class KillWorkerSpec(FaultSpec):
     target: Annotated[str, Key(pattern=r"^worker-([0-3]|random)$")]
     after_s: Annotated[float, Key(ge=0, le=30)] = 0.0
+    for_good: bool = False
 
 
 class KillWorker:
@@ -41,7 +42,7 @@ class KillWorker:
         field.note("fault-target", fault=fault.id, role=fault.spec.target, incarnation=field.crew.incarnation(worker))
         field.aborted.wait(fault.spec.after_s)
         field.crew.kill(worker)
-        return lambda: field.crew.release(worker)
+        return (lambda: None) if fault.spec.for_good else (lambda: field.crew.release(worker))
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         worker = chance.worker()

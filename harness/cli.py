@@ -2,6 +2,7 @@
 
     onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      a run, its verdict, the path of its report
     onceproof run FOLDER [--times N]        all of them on clusters that are used again, and a page that links to each
+    onceproof matrix SCENARIO… --kafka V,V --client C,C     each with each, as one table
     onceproof soak [--runs N] [--seed S]    many runs with random faults, and what they add up to
     onceproof bench verify [--records N]    how long a verdict takes, against other readers of the same topics
     onceproof verify RUN        the verdict again, from the run's folder alone
@@ -13,16 +14,18 @@
 """
 
 import argparse
+import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from harness import commands
 from harness.commands import BAD_INPUT, FAILED
 from harness.errors import BadInput, HarnessError
-from harness.scenario import DEFAULT_KAFKA
+from harness.scenario import CLIENT, DEFAULT_KAFKA
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,6 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("scenario", type=Path, help="a scenario file (TOML), a folder of them, or the name of one of ours")
     run.add_argument("--seed", type=int, help="repeats the plan of an earlier run (default: a new one)")
     run.add_argument("--kafka", metavar="VERSION", help=f"Kafka version (default: the scenario's, or {DEFAULT_KAFKA})")
+    run.add_argument("--client", type=_client, help="librdkafka or java, or a version of them: java==3.9.2")
+    run.add_argument("--feature", type=_level, action=_Features, default={}, metavar="NAME=LEVEL",
+                     help="a feature of the brokers: transaction.version=1")  # fmt: skip
+    run.add_argument("--group-protocol", choices=["classic", "consumer"])
+    run.add_argument("--twin", action="store_true", help="without its faults on single requests: must be valid")
     run.add_argument("--faults", choices=["random"], help="besides the scenario's: drawn from the seed")
     run.add_argument("--no-faults", action="store_true", help="leave the faults out: what then is valid shows nothing")
     run.add_argument("--times", type=_positive, default=1, metavar="N", help="each N times, with seeds that follow")
@@ -64,6 +72,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quiet", action="store_true", help="print the verdict only")
     run.add_argument("--spark-master", default="local[2]", help="where collect and verify run (default: local[2])")
     run.set_defaults(command=commands.run)
+
+    matrix = subcommands.add_parser("matrix", help="scenarios × Kafka versions × clients × features, as one table")
+    matrix.add_argument("scenarios", type=Path, nargs="+", help="scenario files, folders of them, or names of ours")
+    matrix.add_argument("--kafka", type=_listed(str), default=[], metavar="V,V", help="Kafka versions")
+    matrix.add_argument("--client", type=_listed(_client), default=[], metavar="C,C", help="librdkafka, java==3.9.2, …")
+    matrix.add_argument("--feature", type=_levels, action=_Features, default={}, metavar="NAME=L,L",
+                        help="levels of a feature of the brokers: transaction.version=1,2")  # fmt: skip
+    matrix.add_argument("--group-protocol", type=_listed(_protocol), default=[], metavar="P,P")
+    matrix.add_argument("--seed", type=int, help="the same for each cell (default: a new one)")
+    matrix.add_argument("--json", type=Path, metavar="FILE", help="the cells as JSON too")
+    matrix.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs go (default: runs)")
+    matrix.add_argument("--quiet", action="store_true", help="print the table only")
+    matrix.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    matrix.set_defaults(command=commands.matrix)
 
     soak = subcommands.add_parser("soak", help="many runs with faults drawn from seeds, and what they add up to")
     soak.add_argument("scenarios", type=Path, nargs="*", help="scenario files (default: those of scenarios/soak)")
@@ -113,6 +135,44 @@ def _positive(text: str) -> int:
     if not text.replace("_", "").isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: allowed: a whole number from 1 on")
     return int(text)
+
+
+def _client(text: str) -> str:
+    if not re.fullmatch(CLIENT, text):
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: librdkafka, java, or with a version: java==3.9.2")
+    return text
+
+
+def _protocol(text: str) -> str:
+    if text not in ("classic", "consumer"):
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: classic, consumer")
+    return text
+
+
+def _levels(text: str) -> tuple[str, list[int]]:
+    name, _, levels = text.partition("=")
+    if not name or not re.fullmatch(r"\d+(,\d+)*", levels):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=LEVEL, such as transaction.version=2")
+    return name, [int(level) for level in levels.split(",")]
+
+
+def _level(text: str) -> tuple[str, int]:
+    name, levels = _levels(text)
+    if len(levels) > 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: one level")
+    return name, levels[0]
+
+
+def _listed(one: Callable[[str], str]) -> Callable[[str], list[str]]:
+    """What is given with commas between."""
+    return lambda text: [one(part) for part in text.split(",")]
+
+
+class _Features(argparse.Action):
+    """Collects NAME=… into a mapping."""
+
+    def __call__(self, _parser: object, options: argparse.Namespace, value: Any, _option: str | None = None) -> None:
+        setattr(options, self.dest, {**getattr(options, self.dest), value[0]: value[1]})
 
 
 def _sizes(text: str) -> list[int]:

@@ -7,6 +7,7 @@ release's jars.
     ~/.cache/onceproof/clients/confluent-kafka-2.6.1/
 """
 
+import importlib.metadata
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from harness import jars, places
 from harness.errors import BadInput
 
 Family = Literal["librdkafka", "java"]
+DEFAULT_JAVA = "4.3.1"
 _INSTALL_DEADLINE_S = 300
 # What a client can do at most; what is in force is the lower of this and the brokers' feature (KIP-890).
 _TRANSACTION_VERSION_1, _TRANSACTION_VERSION_2 = 1, 2
@@ -26,6 +28,11 @@ _TRANSACTION_VERSION_1, _TRANSACTION_VERSION_2 = 1, 2
 
 def family(client: str) -> Family:
     return "java" if client.startswith("java") else "librdkafka"
+
+
+def ours(client: str) -> str:
+    """The version that a worker has when none is asked for."""
+    return DEFAULT_JAVA if family(client) == "java" else importlib.metadata.version("confluent-kafka")
 
 
 def version(client: str) -> str:

@@ -11,20 +11,19 @@ than Apache Kafka will not have them all, and a fault or check that needs one sa
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import docker
-import docker.errors
 from testcontainers.compose import DockerCompose
 
 from harness import images, places, topology
 from harness.addresses import Address
 from harness.admin import Admin
+from harness.containers import LABEL, already, remove, remove_container
 from harness.errors import HarnessError
 from harness.proxies import Proxies
 from harness.scenario import ClusterSpec
@@ -35,9 +34,7 @@ _UP_DEADLINE_S = 90
 _PROXY_DEADLINE_S = 20.0
 _STOP_DEADLINE_S = 30
 _WIRE_PORT = 4
-_AT_ONCE = 8
-LABEL = "io.onceproof.cluster"
-HOME_LABEL = "io.onceproof.home"
+_LOGS_AT_ONCE = 8
 
 
 @runtime_checkable
@@ -189,13 +186,13 @@ class Cluster:
         self.wire = None
         self.proxies.lead({link.name: link.upstream for link in topology.links() if link.name in self._wired})
         self._wired = {}
-        _remove_container(self._container("wire"))
+        remove_container(self._container("wire"))
 
     # Nodes
 
     def kill(self, node: str) -> None:
         """SIGKILL the node's process. A node that is already dead stays so."""
-        with _already("is not running"):
+        with already("is not running"):
             self._container(node).kill(signal="SIGKILL")
 
     def stop(self, node: str) -> None:
@@ -207,11 +204,11 @@ class Cluster:
 
     def pause(self, node: str) -> None:
         """Freeze the node (cgroup freezer): it answers nothing, its connections stay open."""
-        with _already("already paused"):
+        with already("already paused"):
             self._container(node).pause()
 
     def resume(self, node: str) -> None:
-        with _already("is not paused"):
+        with already("is not paused"):
             self._container(node).unpause()
 
     def state(self, node: str) -> str:
@@ -251,53 +248,11 @@ class Cluster:
         def collect(node: str) -> None:
             (folder / f"{node}.log").write_bytes(self._container(node).logs(since=since_s, timestamps=False))
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
             list(pool.map(collect, (*topology.NODES, "toxiproxy")))
 
     def _container(self, node: str) -> Any:
         return self._docker.containers.get(f"{self.address.name}-{node}-1")
-
-
-@contextmanager
-def _already(done: str) -> Iterator[None]:
-    """Doing a thing twice is harmless: Docker's complaint that it `is already done` is not an error here."""
-    try:
-        yield
-    except docker.errors.APIError as error:
-        if done not in str(error):
-            raise
-
-
-def remove(name: str, client: Any) -> int:
-    """Remove all containers and networks of a cluster, by label; return how many there were."""
-    mine = {"label": f"{LABEL}={name}"}
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        containers = list(pool.map(_remove_container, client.containers.list(all=True, filters=mine)))
-        networks = list(pool.map(_remove_network, client.networks.list(filters=mine)))
-    return len(containers) + len(networks)
-
-
-def _remove_container(container: Any) -> None:
-    with _gone():
-        if container.status == "paused":
-            container.unpause()
-        container.remove(force=True, v=True)
-
-
-def _remove_network(network: Any) -> None:
-    with _gone():
-        network.remove()
-
-
-@contextmanager
-def _gone() -> Iterator[None]:
-    try:
-        yield
-    except docker.errors.NotFound:
-        pass
-    except docker.errors.APIError as error:
-        if "removal" not in str(error) and "is not paused" not in str(error):
-            raise
 
 
 def _property(value: str | int | float | bool) -> str:

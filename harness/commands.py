@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from harness import places
+from harness import clients, places, registry
 from harness.errors import BadInput
 from harness.progress import Progress
-from harness.scenario import RandomSpec, Scenario
+from harness.protocols import Wired
+from harness.scenario import Expect, RandomSpec, Scenario, WorkloadSpec
 from harness.verdict import Results
 
 if TYPE_CHECKING:
@@ -36,15 +37,16 @@ def run(options: argparse.Namespace) -> int:
     loaded = {path: _as_asked(scenario.load(path), options) for path in paths}
     for version in {each.cluster.version for each in loaded.values()}:
         images.kafka(version)  # an unknown version is refused before anything starts
+    for client in {each.workload.client for each in loaded.values()}:
+        clients.prepare(client)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     runs = [(each, seed + number) for number in range(options.times) for each in loaded.values()]
     named = {each.name: str(path) for path, each in loaded.items()} if len(paths) > 1 else {}
 
     def command(each: Scenario, seed: int) -> str:
-        path = named.get(each.name, str(options.scenario))
-        said = f"onceproof run {shlex.quote(path)} --seed {seed} --kafka {each.cluster.version}"
+        said = _said(each, seed, named.get(each.name, str(options.scenario)))
         said += (" --faults random" if options.faults else "") + (" --no-faults" if options.no_faults else "")
-        return said + (" --mode ledger" if options.mode == "ledger" else "")
+        return said + (" --mode ledger" if options.mode == "ledger" else "") + (" --twin" if options.twin else "")
 
     statuses = [AS_EXPECTED]
 
@@ -65,13 +67,64 @@ def run(options: argparse.Namespace) -> int:
     return max(statuses)
 
 
+def _said(each: Scenario, seed: int, path: str = "") -> str:
+    """The command line that repeats a run."""
+    said = f"onceproof run {shlex.quote(path or each.name)} --seed {seed} --kafka {each.cluster.version}"
+    defaults, work = WorkloadSpec(name=each.workload.name), each.workload
+    said += f" --client {work.client}" if work.client != defaults.client else ""
+    said += f" --group-protocol {work.group_protocol}" if work.group_protocol != defaults.group_protocol else ""
+    return said + "".join(f" --feature {name}={level}" for name, level in each.cluster.features.items())
+
+
 def _as_asked(loaded: Scenario, options: argparse.Namespace) -> Scenario:
     """With what the command line says besides."""
     if options.faults == "random":
         loaded = _with_random(loaded)
-    if options.kafka:
-        loaded = loaded.model_copy(update={"cluster": loaded.cluster.model_copy(update={"version": options.kafka})})
-    return loaded
+    if options.twin:
+        loaded = _without_lever(loaded)
+    cluster = {"version": options.kafka or loaded.cluster.version,
+               "features": {**loaded.cluster.features, **options.feature}}  # fmt: skip
+    work = {"client": options.client or loaded.workload.client,
+            "group_protocol": options.group_protocol or loaded.workload.group_protocol}  # fmt: skip
+    return loaded.model_copy(update={
+        "cluster": loaded.cluster.model_copy(update=cluster), "workload": loaded.workload.model_copy(update=work),
+    })  # fmt: skip
+
+
+def _without_lever(loaded: Scenario) -> Scenario:
+    """The twin: all the same but the faults on single requests. It must be valid."""
+    faults = tuple(each for each in loaded.faults if not isinstance(registry.fault(each.name), Wired))
+    if len(faults) == len(loaded.faults):
+        raise BadInput(f"--twin: {loaded.name} has no fault on single requests to leave out")
+    return loaded.model_copy(update={"faults": faults, "expect": Expect(verdict="valid"), "bug": None})
+
+
+def matrix(options: argparse.Namespace) -> int:
+    from harness import images, many, matrix, scenario
+
+    scenarios = [scenario.load(file) for path in options.scenarios for file in _find(path)]
+    axes = matrix.Axes(kafka=options.kafka, clients=options.client, features=options.feature,
+                       protocols=options.group_protocol)  # fmt: skip
+    wanted = list(matrix.cells(scenarios, axes))
+    for cell, _ in wanted:
+        if not cell.result:
+            images.kafka(cell.kafka)
+            clients.prepare(cell.client)
+    seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    folder = options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S")
+    folder.mkdir(parents=True)
+
+    with Progress(quiet=options.quiet) as progress:
+        how = many.Options(folder=folder, progress=progress, command=_said, master=options.spark_master)
+        found = matrix.run(wanted, seed, how, lambda cell, _: _say("  ".join(matrix.columns(cell))))
+    table = Table(*matrix.COLUMNS, box=None)
+    for cell in found:
+        table.add_row(*matrix.columns(cell))
+    Console(highlight=False).print(table)
+    if options.json:
+        matrix.write_json(found, options.json)
+    _say(f"matrix: {matrix.write_page(found, folder)}")
+    return AS_EXPECTED if all(cell.as_expected is not False for cell in found) else NOT_AS_EXPECTED
 
 
 def soak(options: argparse.Namespace) -> int:
@@ -82,7 +135,7 @@ def soak(options: argparse.Namespace) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     with Progress(quiet=options.quiet) as progress:
         how = many.Options(folder=options.folder, progress=progress, master=options.spark_master,
-                           command=lambda each, seed: f"onceproof run {each.name} --seed {seed}")  # fmt: skip
+                           command=_said)  # fmt: skip
         done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say)
     (options.folder / "soak.md").write_text(done.summary())
     _say(done.summary())

@@ -5,7 +5,7 @@
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
@@ -55,13 +55,14 @@ class Options:
 
 
 def run(
-    runs: Iterable[tuple[Scenario, int]], options: Options, done: Callable[[Run, Results, Line], None]
+    runs: Sequence[tuple[Scenario, int]], options: Options, done: Callable[[Run, Results, Line], None]
 ) -> list[Line]:
     """Run them all; `done` is called after each. Raises HarnessError when no cluster comes up."""
     lines: list[Line] = []
     clusters = Clusters(keep=options.keep)
     try:
-        for scenario, seed in runs:
+        for number, (scenario, seed) in enumerate(runs):
+            clusters.keep_only(each.cluster for each, _ in runs[number:])
             options.progress.seconds.clear()
             options.progress.phase("up")
             one = Run(

@@ -10,7 +10,7 @@ cluster that fails it is taken down and another is made.
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,7 @@ import docker
 import psutil
 from filelock import FileLock, Timeout
 
-from harness import cluster as clusters
-from harness import places
+from harness import containers, places
 from harness.addresses import Address, free_address
 from harness.cluster import Cluster
 from harness.errors import HarnessError
@@ -55,22 +54,30 @@ class Clusters:
 
     def __init__(self, *, keep: bool) -> None:
         self._keep = keep
-        self._stack = ExitStack()
-        self._held: dict[str, Cluster] = {}
+        self._held: dict[str, tuple[Cluster, ExitStack]] = {}
 
     def get(self, spec: ClusterSpec) -> Cluster:
         """The session's cluster of this kind, healthy; one that is not is replaced."""
         key = spec.model_dump_json()
-        found = self._held.get(key)
-        if found is not None and not found.healthy():
-            found.down()
-            found = None
-        if found is None:
-            found = self._held[key] = self._stack.enter_context(lease(spec, keep=self._keep))
-        return found
+        if key in self._held and not self._held[key][0].healthy():
+            self._held[key][0].down()
+            self._give_back(key)
+        if key not in self._held:
+            lent = ExitStack()
+            self._held[key] = lent.enter_context(lease(spec, keep=self._keep)), lent
+        return self._held[key][0]
+
+    def keep_only(self, specs: Iterable[ClusterSpec]) -> None:
+        """Give back those that are none of these."""
+        for key in set(self._held) - {spec.model_dump_json() for spec in specs}:
+            self._give_back(key)
 
     def close(self) -> None:
-        self._stack.close()
+        self.keep_only(())
+
+    def _give_back(self, key: str) -> None:
+        _, lent = self._held.pop(key)
+        lent.close()
 
 
 def next_run_number(cluster: Cluster) -> int:
@@ -112,7 +119,7 @@ def clean(say: Say) -> int:
                 say(f"{name}: in use by a living run, left alone")
                 held.add(name)
                 continue
-            count = _kill_processes(places.clusters_dir() / name) + clusters.remove(name, client)
+            count = _kill_processes(places.clusters_dir() / name) + containers.remove(name, client)
             shutil.rmtree(places.clusters_dir() / name, ignore_errors=True)
             lock.release()
             Path(lock.lock_file).unlink(missing_ok=True)
@@ -130,9 +137,9 @@ def _known() -> set[str]:
 
 def _labelled(client: docker.DockerClient) -> set[str]:
     """Clusters of this home that have containers or networks but, after an accident, no folder any more."""
-    mine: dict[str, Any] = {"label": [clusters.LABEL, f"{clusters.HOME_LABEL}={places.home()}"]}
-    found = {each.labels[clusters.LABEL] for each in client.containers.list(all=True, filters=mine)}
-    return found | {each.attrs["Labels"][clusters.LABEL] for each in client.networks.list(filters=mine)}
+    mine: dict[str, Any] = {"label": [containers.LABEL, f"{containers.HOME_LABEL}={places.home()}"]}
+    found = {each.labels[containers.LABEL] for each in client.containers.list(all=True, filters=mine)}
+    return found | {each.attrs["Labels"][containers.LABEL] for each in client.networks.list(filters=mine)}
 
 
 def _take(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:

@@ -17,10 +17,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from harness import registry
+from harness import clients, registry
+from harness.bugs import BugSpec, ClientErrorSpec
 from harness.errors import BadInput
 
-DEFAULT_KAFKA = "4.3.1"
+DEFAULT_KAFKA = clients.DEFAULT_JAVA  # client and brokers of one release
 
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
 FindingClass = Literal[
@@ -28,6 +29,7 @@ FindingClass = Literal[
     "inconsistent-read", "input-lost", "offset-divergence", "hung-transaction", "reset-skip", "reset-reprocess",
     "replica-divergence", "wrong-aggregate",
 ]  # fmt: skip
+CLIENT = r"(librdkafka|java)(==\d+\.\d+\.\d+)?"
 Positive = Annotated[int, Field(gt=0)]
 
 
@@ -49,7 +51,7 @@ class WorkloadSpec(Strict):
     """What runs on it. Sizes in bytes, times in milliseconds unless the name says otherwise."""
 
     name: str
-    client: Annotated[str, Field(pattern=r"^(librdkafka|java)(==\d+\.\d+\.\d+)?$")] = "librdkafka"
+    client: Annotated[str, Field(pattern=f"^{CLIENT}$")] = "librdkafka"
     workers: Annotated[int, Field(ge=1, le=4)] = 2
     records: Annotated[int, Field(gt=0, le=100_000_000)] = 50_000
     records_per_s: Annotated[int, Field(gt=0, le=200_000)] = 5_000
@@ -100,12 +102,14 @@ class FaultSpec(Strict):
 class Expect(Strict):
     """What must come out. `findings` is exact: a class that is not named fails, and so does one that is missing.
 
+    `client_error`: what a worker's client must have met, which is a matter of liveness and apart from the verdict.
     `commit_under_fault`: whether somebody must commit while a fault of three seconds or more lasts; false where the
     cluster cannot promise it.
     """
 
     verdict: Literal["valid", "invalid"] | None = None
     findings: tuple[FindingClass, ...] = Field(default=(), strict=False)
+    client_error: ClientErrorSpec | None = None
     open_transactions_at_fault: Annotated[int, Field(ge=0)] = 0
     commit_under_fault: bool = True
 
@@ -136,6 +140,7 @@ class Scenario(Strict):
     faults: tuple[Any, ...] = ()
     random: RandomSpec | None = None
     expect: Expect = Expect()
+    bug: BugSpec | None = None
 
     @property
     def client_config(self) -> Mapping[str, str | int | float | bool]:

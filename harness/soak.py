@@ -74,5 +74,5 @@ def soak(
         (options.folder / "soak.json").write_text(json.dumps([asdict(each) for each in done.lines], indent=1) + "\n")
         say(f"{len(done.lines)}/{runs}  {line.scenario}, seed {line.seed}: {line.headline}")
 
-    many.run(((scenarios[number % len(scenarios)], seed + number) for number in range(runs)), options, after)
+    many.run([(scenarios[number % len(scenarios)], seed + number) for number in range(runs)], options, after)
     return done

@@ -71,17 +71,21 @@ class Results:
     counts: dict[str, int]
     versions: dict[str, str]
     mode: Mode = "full"
+    issue: str = ""
+    result: str = ""
     schema_version: int = SCHEMA_VERSION
 
     @property
     def headline(self) -> str:
-        """`valid`, `invalid: lost, duplicate` or `unknown: vacuous`; ` (ledger mode)` behind it when it is that."""
+        """`valid`, `invalid: lost, duplicate` or `unknown: vacuous`; ` (ledger mode)` behind it when it is that. With a
+        bug's issue in front, and whether it is proved or refuted, where the scenario is about one."""
         word: str = self.verdict
         if word == "invalid":
             word += ": " + ", ".join(sorted({finding.cls for finding in self.findings}))
         elif word == "unknown":
             word += ": " + ", ".join(sorted({reason.kind for reason in self.reasons}))
-        return word + (" (ledger mode)" if self.mode == "ledger" else "")
+        about = f"{self.issue} {self.result or 'neither proved nor refuted'}: " if self.issue else ""
+        return about + word + (" (ledger mode)" if self.mode == "ledger" else "")
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
@@ -91,22 +95,6 @@ def decide(findings: Sequence[Finding], reasons: Sequence[Reason]) -> Word:
     if findings:
         return "invalid"
     return "unknown" if reasons else "valid"
-
-
-def expected(
-    verdict: Word, findings: Sequence[Finding], reasons: Sequence[Reason], *, want: str, classes: Sequence[str]
-) -> tuple[bool, str]:
-    """Whether the scenario's expectation is met, and in words. A negative control that was vacuous is not met."""
-    got = sorted({finding.cls for finding in findings})
-    wish = f"expected {want}" + (f" with exactly {', '.join(sorted(classes))}" if classes else "")
-    if verdict != want:
-        return False, f"{wish}; the verdict is {verdict}"
-    if classes and got != sorted(set(classes)):
-        return False, f"{wish}; found {', '.join(got)}"
-    weak = [reason.kind for reason in reasons if reason.kind in ("vacuous", "harness-error")]
-    if weak:
-        return False, f"{wish}; met, but the run is {weak[0]}"
-    return True, f"{wish}; so it is"
 
 
 def read(path: Path) -> Results:

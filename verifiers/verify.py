@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from harness import history, plan, registry, vacuity, verdict
+from harness import expectation, history, plan, registry, vacuity, verdict
 from harness.errors import BadInput
+from harness.expectation import Outcome
 from harness.protocols import Event
 from harness.verdict import CheckResult, Mode, Reason, ReasonKind, Results
 from verifiers import manifest
@@ -41,15 +42,15 @@ def verify(folder: Path, *, master: str = "local[2]") -> Results:
     reasons += vacuity.vacuous(planned, events) + _troubles(events)
     findings = [finding for check in checks for finding in check.findings]
     word = verdict.decide(findings, reasons)
-    expect = planned.scenario.expect
-    met, says = verdict.expected(
-        word, findings, reasons, want=expect.expected_verdict, classes=expect.findings
-    )
     run = next((event for event in events if event["event"] == "run"), {})
+    versions = run.get("versions", {})
+    came = Outcome(word=word, findings=findings, reasons=reasons, events=events, versions=versions)
+    judged, bug = expectation.judge(planned.scenario, came), planned.scenario.bug
     results = Results(
         name=planned.scenario.name, seed=planned.seed, command=run.get("command", shlex.join(["onceproof"])),
-        verdict=word, as_expected=met, expectation=says, findings=findings, reasons=reasons, checks=checks,
-        counts=counts, versions=run.get("versions", {}), mode=mode,
+        verdict=word, as_expected=judged.met, expectation=judged.says, findings=findings, reasons=reasons,
+        checks=checks, counts=counts, versions=versions, mode=mode, issue=bug.issue if bug else "",
+        result=judged.result,
     )  # fmt: skip
     results.write(folder / "results.json")
     return results

@@ -1,0 +1,81 @@
+"""A published bug as a scenario: where it is fixed, what was found, and the same without the lever.
+
+    [bug]
+    issue = "KAFKA-17754"
+
+    [[bug.fixed]]                    # where all of one table holds it must not be found
+    transaction_version = 2          # in force: the lower of client and brokers
+
+    [expect]
+    findings = ["aborted-read"]      # elsewhere exactly this must be found; or client_error = { … }, for liveness
+
+A run then says `proved` (what is expected of the bug was found), `refuted` (the lever fired and the run is valid), or
+neither, and is as expected when that is what `fixed` says of this client, these brokers and this version.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from harness import clients
+
+Result = Literal["proved", "refuted", ""]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FixedSpec(_Strict):
+    """Where the bug is not: `kafka` and `client_version` as in `>=4.2.0`, `transaction_version` at least so much."""
+
+    kafka: str = ""
+    client: clients.Family | None = None
+    client_version: str = ""
+    transaction_version: Annotated[int, Field(ge=0, le=2)] = 0
+
+    @field_validator("kafka", "client_version")
+    @classmethod
+    def _specifies(cls, text: str) -> str:
+        try:
+            SpecifierSet(text)
+        except InvalidSpecifier:
+            raise ValueError("expected versions as in >=4.2.0") from None
+        return text
+
+    def holds(self, *, kafka: str, client: str, transaction_version: int) -> bool:
+        return (
+            kafka in SpecifierSet(self.kafka)
+            and self.client in (None, clients.family(client))
+            and (clients.version(client) or clients.ours(client)) in SpecifierSet(self.client_version)
+            and transaction_version >= self.transaction_version
+        )
+
+
+class BugSpec(_Strict):
+    issue: Annotated[str, Field(min_length=1)]
+    fixed: Annotated[tuple[FixedSpec, ...], Field(strict=False)] = ()
+
+    def affects(self, *, kafka: str, client: str, transaction_version: int) -> bool:
+        where = {"kafka": kafka, "client": client, "transaction_version": transaction_version}
+        return not any(each.holds(**where) for each in self.fixed)  # type: ignore[arg-type]
+
+
+class ClientErrorSpec(_Strict):
+    """An error that a worker's client gave, by the call and by its own name for it."""
+
+    call: str
+    code: str
+    fatal: bool = True
+
+    def seen(self, events: Sequence[Mapping[str, Any]]) -> bool:
+        return any(
+            event["event"] in ("error", "died")
+            and (event["call"], event["code"], event["fatal"]) == (self.call, self.code, self.fatal)
+            for event in events
+        )
+
+    def __str__(self) -> str:
+        return f"{self.call}: {self.code}{' (fatal)' if self.fatal else ''}"

@@ -1,0 +1,54 @@
+"""The containers and networks of a cluster: told by label, removed whatever state they are in."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import docker.errors
+
+LABEL = "io.onceproof.cluster"
+HOME_LABEL = "io.onceproof.home"
+_AT_ONCE = 8
+
+
+@contextmanager
+def already(done: str) -> Iterator[None]:
+    """Doing a thing twice is harmless: Docker's complaint that it `is already done` is not an error here."""
+    try:
+        yield
+    except docker.errors.APIError as error:
+        if done not in str(error):
+            raise
+
+
+def remove(name: str, client: Any) -> int:
+    """Remove all containers and networks of a cluster, by label; return how many there were."""
+    mine = {"label": f"{LABEL}={name}"}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        containers = list(pool.map(remove_container, client.containers.list(all=True, filters=mine)))
+        networks = list(pool.map(_remove_network, client.networks.list(filters=mine)))
+    return len(containers) + len(networks)
+
+
+def remove_container(container: Any) -> None:
+    with _gone():
+        if container.status == "paused":
+            container.unpause()
+        container.remove(force=True, v=True)
+
+
+def _remove_network(network: Any) -> None:
+    with _gone():
+        network.remove()
+
+
+@contextmanager
+def _gone() -> Iterator[None]:
+    try:
+        yield
+    except docker.errors.NotFound:
+        pass
+    except docker.errors.APIError as error:
+        if "removal" not in str(error) and "is not paused" not in str(error):
+            raise

@@ -1,0 +1,154 @@
+"""Scenarios × Kafka versions × clients × features: a run for each cell, and one table of what came out.
+
+    onceproof matrix scenarios/bugs/late-end-txn.toml --kafka 3.9.2,4.3.1 --client librdkafka,java==4.3.1 \\
+        --feature transaction.version=1,2 --json cells.json
+
+A cell that makes no sense (a feature that those brokers do not have) says so and is not run. Clusters are used again,
+so cells are run in the order of their clusters.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from itertools import product
+from pathlib import Path
+
+from harness import clients, many
+from harness.many import Line
+from harness.run import Run
+from harness.scenario import Scenario
+from harness.verdict import Results
+
+# Features by the first release whose brokers have them, and their highest level.
+_FEATURES = {"transaction.version": ("4.0.0", 2), "group.version": ("4.0.0", 1)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """What is multiplied. Empty: as the scenario says. `features`: each with the levels that are tried."""
+
+    kafka: Sequence[str] = ()
+    clients: Sequence[str] = ()
+    features: Mapping[str, Sequence[int]]
+    protocols: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """`effective` is the transaction.version in force; `result` proved, refuted or the verdict, or why it was not run;
+    `report` the path of its report, beside the page; empty when it was not run."""
+
+    scenario: str
+    kafka: str
+    client: str
+    features: Mapping[str, int]
+    group_protocol: str
+    effective: int | None = None
+    result: str = ""
+    as_expected: bool | None = None
+    expectation: str = ""
+    report: str = ""
+
+
+def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Scenario]]:
+    """Every cell with the scenario that it runs, cluster by cluster; one that makes no sense has its result already."""
+    levels = [[(name, level) for level in each] for name, each in axes.features.items()]
+    for kafka, chosen, scenario, client, protocol in product(
+        axes.kafka or [""], list(product(*levels)), scenarios, axes.clients or [""], axes.protocols or [""]
+    ):
+        cluster, work = scenario.cluster, scenario.workload
+        made = scenario.model_copy(update={
+            "cluster": cluster.model_copy(update={
+                "version": kafka or cluster.version, "features": {**cluster.features, **dict(chosen)},
+            }),
+            "workload": work.model_copy(update={
+                "client": client or work.client, "group_protocol": protocol or work.group_protocol,
+            }),
+        })  # fmt: skip
+        cell = Cell(
+            scenario=made.name, kafka=made.cluster.version, client=made.workload.client,
+            features=made.cluster.features, group_protocol=made.workload.group_protocol,
+        )  # fmt: skip
+        yield replace(cell, result=_senseless(cell)), made
+
+
+def run(
+    wanted: Sequence[tuple[Cell, Scenario]], seed: int, options: many.Options, done: Callable[[Cell, Results], None]
+) -> list[Cell]:
+    """Run every cell that makes sense; `done` is called after each. Raises HarnessError when no cluster comes up."""
+    found: dict[int, Cell] = {}
+    todo = [index for index, (cell, _) in enumerate(wanted) if not cell.result]
+
+    def after(one: Run, results: Results, line: Line) -> None:
+        index = todo[len(found)]
+        cell = wanted[index][0]
+        effective = results.versions.get("transaction.version")
+        found[index] = replace(
+            cell, effective=int(effective) if effective else None, result=results.result or results.headline,
+            as_expected=line.as_expected, expectation=line.expectation, report=f"{one.folder.name}/report.html",
+        )  # fmt: skip
+        done(found[index], results)
+
+    many.run([(wanted[index][1], seed) for index in todo], options, after)
+    return [found.get(index, cell) for index, (cell, _) in enumerate(wanted)]
+
+
+def write_page(table: Sequence[Cell], folder: Path) -> Path:
+    """The table as matrix.html, each cell linked to its report. Returns the page's path."""
+    rows = "\n".join(
+        f"<tr class={'met' if cell.as_expected else 'skipped' if cell.as_expected is None else 'missed'}>"
+        + "".join(f"<td>{escape(text)}</td>" for text in columns(cell)[:-1])
+        + (f'<td><a href="{escape(cell.report)}">{escape(cell.result)}</a>' if cell.report else f"<td>{cell.result}")
+        + f"</td><td>{escape(cell.expectation)}</td></tr>"
+        for cell in table
+    )
+    page = folder / "matrix.html"
+    heads = "".join(f"<th>{head}" for head in (*COLUMNS, "expectation"))
+    page.write_text(_PAGE.format(heads=heads, rows=rows))
+    return page
+
+
+def write_json(table: Sequence[Cell], path: Path) -> None:
+    path.write_text(json.dumps([asdict(cell) for cell in table], indent=1) + "\n")
+
+
+COLUMNS = ("scenario", "kafka", "client", "features", "group protocol", "transaction.version in force", "result")
+
+
+def columns(cell: Cell) -> tuple[str, ...]:
+    """A cell in words, as COLUMNS has them."""
+    features = ", ".join(f"{name}={level}" for name, level in cell.features.items())
+    in_force = "" if cell.effective is None else str(cell.effective)
+    return cell.scenario, cell.kafka, cell.client, features, cell.group_protocol, in_force, cell.result
+
+
+def _senseless(cell: Cell) -> str:
+    """Why this cell cannot be; empty when it can."""
+    for name, level in cell.features.items():
+        since, highest = _FEATURES.get(name, ("0.0.0", level))
+        if level and _numbers(cell.kafka) < _numbers(since):
+            return f"no {name} before Kafka {since}"
+        if level > highest:
+            return f"{name} goes to {highest}"
+    if cell.group_protocol == "consumer" and _numbers(cell.kafka) < (4, 0, 0):
+        return "group.protocol=consumer is a preview before Kafka 4.0.0"
+    client = clients.version(cell.client) or clients.ours(cell.client)
+    if cell.group_protocol == "consumer" and clients.family(cell.client) == "java" and _numbers(client) < (4, 0, 0):
+        return "group.protocol=consumer is a preview in Java clients before 4.0.0"
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+_PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>onceproof: matrix</title>
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }}
+table {{ border-collapse: collapse; width: 100% }}
+td, th {{ text-align: left; padding: .3rem .6rem; border-top: 1px solid #ddd }}
+.missed {{ background: #fbe9e7 }} .skipped {{ color: #777 }}</style>
+<h1>Matrix</h1><table><tr>{heads}</tr>
+{rows}
+</table></html>
+"""
