@@ -32,6 +32,7 @@ def write(folder: Path) -> Path:
         start=events[0]["at"],
         timeline=charts.timeline(events) if any(e["event"] == "outcome" for e in events) else "",
         faults=_faults(events),
+        requests=_requests(events),
         workers=_workers(events),
         phases=json.loads(phases.read_text()) if phases.exists() else {},
     )
@@ -55,6 +56,16 @@ def _met(target: Event | None, events: Sequence[Event]) -> str:
     if target is None or "incarnation" not in target:
         return ""
     return ", ".join(map(history.says, history.met(target, target["at"], events)))
+
+
+def _requests(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """The wire proxy's journal, a row for each request that matched: when it came, and what became of it when."""
+    rows: dict[tuple[str, str, int, int], dict[str, Any]] = {}
+    for event in events:
+        if event["source"] == "wire":
+            key = event["fault"], event["link"], event["connection"], event["correlation"]
+            rows.setdefault(key, {"came": event, "then": []})["then"].append(event)
+    return [{"came": row["came"], "then": row["then"][1:]} for row in rows.values()]
 
 
 def _open(transactions: list[str] | None) -> str:
