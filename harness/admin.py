@@ -116,6 +116,17 @@ class Admin:
         finalized = _get(self._client.describeFeatures().featureMetadata()).finalizedFeatures()
         return {str(entry.getKey()): int(entry.getValue().maxVersionLevel()) for entry in finalized.entrySet()}
 
+    def highest_feature(self, name: str) -> int:
+        """The highest level of a feature that every broker has; 0 when some do not have it."""
+        supported = _get(self._client.describeFeatures().featureMetadata()).supportedFeatures().get(name)
+        return 0 if supported is None else int(supported.maxVersion())
+
+    def raise_feature(self, name: str, level: int) -> None:
+        update = self._admin_package.FeatureUpdate
+        updates = jpype.java.util.HashMap()
+        updates.put(jpype.JString(name), update(jpype.JShort(level), update.UpgradeType.UPGRADE))
+        _get(self._client.updateFeatures(updates, self._admin_package.UpdateFeaturesOptions()).all())
+
     # Topics
 
     def create_topics(

@@ -44,9 +44,10 @@ def fault_spans(events: Sequence[Event]) -> list[FaultSpan]:
         fault = event["fault"]
         mine = {each["event"]: each for each in events if each.get("fault") == fault}
         target = mine.get("fault-target", {})
+        begin = mine["fault-begins"]["at"]
         note = target.get("node") or target.get("role") or (mine.get("records-deleted") or {}).get("to", "")
         end = mine["fault-healed"]["at"] if "fault-healed" in mine else last
-        spans.append(FaultSpan(id=fault, begin=event["at"] - start, end=end - start, note=str(note)))
+        spans.append(FaultSpan(id=fault, begin=begin - start, end=end - start, note=str(note)))
     return spans
 
 

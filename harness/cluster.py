@@ -65,6 +65,7 @@ class Cluster:
         self._docker = docker.from_env(timeout=_STOP_DEADLINE_S + 10)
         self._admin: Admin | None = None
         self.wire: Wire | None = None
+        self.used_up = False
         self._wired: dict[str, str] = {}
 
     @property
@@ -108,23 +109,25 @@ class Cluster:
 
     def up(self) -> None:
         """Start everything and wait until three brokers are registered. Raises HarnessError, DeadlineError."""
-        try:
-            self._compose().start()
-        except Exception as error:
-            stderr = getattr(error, "stderr", b"") or b""
-            raise HarnessError(f"docker compose up: {stderr.decode(errors='replace')[-400:] or error}") from error
+        self._start()
         until("three registered brokers", self._registered, deadline_s=_UP_DEADLINE_S, every_s=0.5)
         self._keep_formatted()
 
-    def _compose(self, *services: str) -> DockerCompose:
-        return DockerCompose(
+    def _start(self, *services: str, profile: str | None = None) -> None:
+        """Start these services, or all; one whose image has changed is made anew. Raises HarnessError."""
+        compose = DockerCompose(
             context=places.compose_dir(),
             compose_file_name="cluster.yaml",
             env_file=str(self.folder / "cluster.env"),
             wait=False,
-            profiles=list(services) or None,
+            profiles=[profile] if profile else None,
             services=list(services) or None,
         )
+        try:
+            compose.start()
+        except Exception as error:
+            stderr = getattr(error, "stderr", b"") or b""
+            raise HarnessError(f"docker compose up: {stderr.decode(errors='replace')[-400:] or error}") from error
 
     def down(self) -> None:
         """Remove containers, networks and data. Twice is harmless."""
@@ -156,7 +159,9 @@ class Cluster:
         work.rename(target)
 
     def healthy(self) -> bool:
-        """All containers running, every link open, all brokers registered, internal topics fully replicated."""
+        """All containers running, every link open, all brokers registered, and nothing done that stays."""
+        if self.used_up:
+            return False
         try:
             containers = self._docker.containers.list(all=True, filters={"label": f"{LABEL}={self.address.name}"})
             running = sum(container.status == "running" for container in containers)
@@ -173,7 +178,7 @@ class Cluster:
         """Start the wire proxy and lead these links through it, which closes what is open on them. `on_event` is called
         with each line of its journal. Raises HarnessError, DeadlineError."""
         images.wire()
-        self._compose("wire").start()
+        self._start("wire", profile="wire")
         self.wire = Wire(self.address.ports * 100 + _WIRE_PORT, on_event)
         self._wired = {link.name: link.wired for link in topology.links() if link.name in set(links)}
         self.proxies.lead(self._wired)
@@ -210,6 +215,18 @@ class Cluster:
     def resume(self, node: str) -> None:
         with already("is not paused"):
             self._container(node).unpause()
+
+    def replace(self, node: str, version: str) -> None:
+        """Stop a node cleanly and start it with another release, on its own data. The cluster is used up by it."""
+        self.used_up = True
+        self.stop(node)
+        with (self.folder / "cluster.env").open("a") as environment:
+            environment.write(f"ONCEPROOF_{node.upper()}_IMAGE={images.kafka(version)}\n")
+        self._start(node)
+
+    def image(self, node: str) -> str:
+        """The image that a node runs, as the engine says."""
+        return str(self._container(node).attrs["Config"]["Image"])
 
     def state(self, node: str) -> str:
         """What the engine says of the node's container: running, paused, exited, …"""

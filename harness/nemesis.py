@@ -17,6 +17,7 @@ from harness.protocols import Lasting
 from harness.vacuity import LASTS_LONG_S
 
 _PHASE_DEADLINE_S = 90.0
+_AFTER_DEADLINE_S = 600.0
 _COMMIT_DEADLINE_S = 20.0
 
 
@@ -72,6 +73,15 @@ class Nemesis:
                 lambda event: event["event"] == "at-phase" and event["fault"] == planned.id,
                 deadline_s=_PHASE_DEADLINE_S,
             )
+        elif spec.after is not None:
+            before = field.plan.faults[spec.after].id
+            ended = field.wait(
+                f"fault {before} to be healed",
+                lambda e: e["event"] in ("fault-healed", "fault-missed", "fault-failed") and e["fault"] == before,
+                deadline_s=_AFTER_DEADLINE_S,
+            )
+            if ended["event"] != "fault-healed":
+                raise DeadlineError(f"fault {before}, which comes first, did not happen")
         elif spec.at_s is not None and field.aborted.wait(max(0.0, self._started + spec.at_s - time.monotonic())):
             raise DeadlineError(f"the run ended before {spec.at_s:g} s")
 

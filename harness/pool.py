@@ -41,6 +41,7 @@ def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterat
         keep = keep and cluster.healthy()
         raise
     finally:
+        keep = keep and not cluster.used_up
         if not keep:
             say(f"taking cluster {cluster.address.name} down")
             cluster.down()

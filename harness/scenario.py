@@ -80,11 +80,13 @@ class When(Strict):
 
 
 class FaultSpec(Strict):
-    """What every fault may say; each fault's own model adds its keys."""
+    """What every fault may say; each fault's own model adds its keys. It begins `at_s` seconds after the work, `when` a
+    worker is at a phase, or `after` the fault of that number (from 0) is healed."""
 
     name: str
     at_s: Annotated[float, Field(ge=0, le=3600)] | None = None
     when: When | None = None
+    after: Annotated[int, Field(ge=0)] | None = None
     lasts_s: Annotated[float, Field(gt=0, le=600)] = 5.0
 
     @property
@@ -94,8 +96,8 @@ class FaultSpec(Strict):
 
     @model_validator(mode="after")
     def _starts_once(self) -> "FaultSpec":
-        if (self.at_s is None) == (self.when is None):
-            raise ValueError("give exactly one of at_s and when")
+        if sum(each is not None for each in (self.at_s, self.when, self.after)) != 1:
+            raise ValueError("give exactly one of at_s, when and after")
         return self
 
 
@@ -197,6 +199,8 @@ def _cross_check(scenario: Scenario, where: str) -> None:
     if work.message_timeout_ms > work.transaction_timeout_ms:
         raise BadInput(f"{where}: workload.message_timeout_ms: at most transaction_timeout_ms")
     for index, fault in enumerate(scenario.faults):
+        if fault.after is not None and fault.after >= index:
+            raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")
         for key, when in fault.stops.items():
             if when.worker >= work.workers:
                 place = f"{where}: faults[{index}].{key.removeprefix('/') or 'when'}.worker"
