@@ -53,60 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="onceproof", description="Proofs of exactly-once on real Kafka clusters.")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    run = subcommands.add_parser("run", help="run a scenario")
-    run.add_argument("scenario", type=Path, help="a scenario file (TOML), a folder of them, or the name of one of ours")
-    run.add_argument("--seed", type=int, help="repeats the plan of an earlier run (default: a new one)")
-    run.add_argument("--kafka", metavar="VERSION", help=f"Kafka version (default: the scenario's, or {DEFAULT_KAFKA})")
-    run.add_argument("--client", type=_client, help="librdkafka or java, or a version of them: java==3.9.2")
-    run.add_argument("--feature", type=_level, action=_Features, default={}, metavar="NAME=LEVEL",
-                     help="a feature of the brokers: transaction.version=1")  # fmt: skip
-    run.add_argument("--group-protocol", choices=["classic", "consumer"])
-    run.add_argument("--twin", action="store_true", help="without its faults on single requests: must be valid")
-    run.add_argument("--faults", choices=["random"], help="besides the scenario's: drawn from the seed")
-    run.add_argument("--no-faults", action="store_true", help="leave the faults out: what then is valid shows nothing")
-    run.add_argument("--times", type=_positive, default=1, metavar="N", help="each N times, with seeds that follow")
-    run.add_argument("--mode", choices=["full", "ledger"], default="full",
-                     help="full: read the input topic; ledger: trust what was acknowledged")  # fmt: skip
-    run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
-    run.add_argument("--runs", type=Path, default=Path("runs"), help="where the run's folder goes (default: runs)")
-    run.add_argument("--quiet", action="store_true", help="print the verdict only")
-    run.add_argument("--spark-master", default="local[2]", help="where collect and verify run (default: local[2])")
-    run.set_defaults(command=commands.run)
-
-    matrix = subcommands.add_parser("matrix", help="scenarios × Kafka versions × clients × features, as one table")
-    matrix.add_argument("scenarios", type=Path, nargs="+", help="scenario files, folders of them, or names of ours")
-    matrix.add_argument("--kafka", type=_listed(str), default=[], metavar="V,V", help="Kafka versions")
-    matrix.add_argument("--client", type=_listed(_client), default=[], metavar="C,C", help="librdkafka, java==3.9.2, …")
-    matrix.add_argument("--feature", type=_levels, action=_Features, default={}, metavar="NAME=L,L",
-                        help="levels of a feature of the brokers: transaction.version=1,2")  # fmt: skip
-    matrix.add_argument("--group-protocol", type=_listed(_protocol), default=[], metavar="P,P")
-    matrix.add_argument("--seed", type=int, help="the same for each cell (default: a new one)")
-    matrix.add_argument("--json", type=Path, metavar="FILE", help="the cells as JSON too")
-    matrix.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs go (default: runs)")
-    matrix.add_argument("--quiet", action="store_true", help="print the table only")
-    matrix.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
-    matrix.set_defaults(command=commands.matrix)
-
-    soak = subcommands.add_parser("soak", help="many runs with faults drawn from seeds, and what they add up to")
-    soak.add_argument("scenarios", type=Path, nargs="*", help="scenario files (default: those of scenarios/soak)")
-    soak.add_argument("--runs", type=_positive, default=50, dest="count", metavar="N", help="how many (default: 50)")
-    soak.add_argument("--seed", type=int, default=1, help="of the first run; each next one has the next (default: 1)")
-    soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="where it goes (default: runs/soak)")
-    soak.add_argument("--quiet", action="store_true", help="print a line a run, and the sum")
-    soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
-    soak.set_defaults(command=commands.soak)
-
-    bench = subcommands.add_parser("bench", help="how long it takes, against others, in one run")
-    bench.add_argument("what", choices=["verify"])
-    bench.add_argument("--records", type=_positive, default=1_000_000, metavar="N", help="inputs (default: 1_000_000)")
-    bench.add_argument("--sizes", type=_sizes, default=[100, 1000], metavar="B,B",
-                       help="bytes of a record (default: 100,1000)")  # fmt: skip
-    bench.add_argument("--rounds", type=_positive, default=3, metavar="N", help="turns of each reader (default: 3)")
-    bench.add_argument("--folder", type=Path, default=Path("runs/bench"), help="where it goes (default: runs/bench)")
-    bench.add_argument("--quiet", action="store_true", help="print the table only")
-    bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
-    bench.set_defaults(command=commands.bench)
-
+    _add_run(subcommands)
+    _add_matrix(subcommands)
+    _add_soak_and_bench(subcommands)
     for name, says, command in (
         ("verify", "judge a run's folder again; no cluster needed", commands.verify),
         ("report", "write a run's report again", commands.report),
@@ -129,6 +78,72 @@ def _parser() -> argparse.ArgumentParser:
     ):
         subcommands.add_parser(name, help=says).set_defaults(command=simple)
     return parser
+
+
+def _add_run(subcommands: Any) -> None:
+    run = subcommands.add_parser("run", help="run a scenario")
+    run.add_argument("scenario", type=Path, help="a scenario file (TOML), a folder of them, or the name of one of ours")
+    run.add_argument("--seed", type=int, help="repeats the plan of an earlier run (default: a new one)")
+    run.add_argument("--kafka", metavar="VERSION",
+                     help=f"a release, latest, latest-1, 4.1.x (default: the scenario's, or {DEFAULT_KAFKA})")
+    run.add_argument("--client", type=_client, help="librdkafka or java, or a version of them: java==3.9.2")
+    run.add_argument("--feature", type=_level, action=_Features, default={}, metavar="NAME=LEVEL",
+                     help="a feature of the brokers: transaction.version=1")  # fmt: skip
+    run.add_argument("--group-protocol", choices=["classic", "consumer"])
+    run.add_argument("--twin", action="store_true", help="without its faults on single requests: must be valid")
+    run.add_argument("--faults", choices=["random"], help="besides the scenario's: drawn from the seed")
+    run.add_argument("--no-faults", action="store_true", help="leave the faults out: what then is valid shows nothing")
+    run.add_argument("--times", type=_positive, default=1, metavar="N", help="each N times, with seeds that follow")
+    run.add_argument("--mode", choices=["full", "ledger"], default="full",
+                     help="full: read the input topic; ledger: trust what was acknowledged")  # fmt: skip
+    run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
+    run.add_argument("--runs", type=Path, default=Path("runs"), help="where the run's folder goes (default: runs)")
+    run.add_argument("--quiet", action="store_true", help="print the verdict only")
+    run.add_argument("--spark-master", default="local[2]", help="where collect and verify run (default: local[2])")
+    run.set_defaults(command=commands.run)
+
+
+def _add_matrix(subcommands: Any) -> None:
+    matrix = subcommands.add_parser("matrix", help="scenarios × Kafka versions × clients × features, as one table")
+    matrix.add_argument("scenarios", type=Path, nargs="+", help="scenario files, folders of them, or names of ours")
+    matrix.add_argument("--kafka", type=_listed(str), default=[], metavar="V,V",
+                        help="releases, latest, latest-1, 4.1.x")  # fmt: skip
+    matrix.add_argument("--client", type=_listed(_client), default=[], metavar="C,C", help="librdkafka, java==3.9.2, …")
+    matrix.add_argument("--feature", type=_levels, action=_Features, default={}, metavar="NAME=L,L",
+                        help="levels of a feature of the brokers: transaction.version=1,2")  # fmt: skip
+    matrix.add_argument("--group-protocol", type=_listed(_protocol), default=[], metavar="P,P")
+    matrix.add_argument("--times", type=_positive, default=1, metavar="N", help="each cell N times")
+    matrix.add_argument("--seed", type=int, help="of the first run; each next one has the next (default: a new one)")
+    matrix.add_argument("--json", type=Path, metavar="FILE", help="the cells as JSON (default: beside the page)")
+    matrix.add_argument("--against", type=Path, metavar="FILE",
+                        help="an earlier --json; exit status 1 when a cell came out otherwise")  # fmt: skip
+    matrix.add_argument("--dry-run", action="store_true", help="print the cells and run none")
+    matrix.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs go (default: runs)")
+    matrix.add_argument("--quiet", action="store_true", help="print the table only")
+    matrix.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    matrix.set_defaults(command=commands.matrix)
+
+
+def _add_soak_and_bench(subcommands: Any) -> None:
+    soak = subcommands.add_parser("soak", help="many runs with faults drawn from seeds, and what they add up to")
+    soak.add_argument("scenarios", type=Path, nargs="*", help="scenario files (default: those of scenarios/soak)")
+    soak.add_argument("--runs", type=_positive, default=50, dest="count", metavar="N", help="how many (default: 50)")
+    soak.add_argument("--seed", type=int, default=1, help="of the first run; each next one has the next (default: 1)")
+    soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="where it goes (default: runs/soak)")
+    soak.add_argument("--quiet", action="store_true", help="print a line a run, and the sum")
+    soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    soak.set_defaults(command=commands.soak)
+
+    bench = subcommands.add_parser("bench", help="how long it takes, against others, in one run")
+    bench.add_argument("what", choices=["verify"])
+    bench.add_argument("--records", type=_positive, default=1_000_000, metavar="N", help="inputs (default: 1_000_000)")
+    bench.add_argument("--sizes", type=_sizes, default=[100, 1000], metavar="B,B",
+                       help="bytes of a record (default: 100,1000)")  # fmt: skip
+    bench.add_argument("--rounds", type=_positive, default=3, metavar="N", help="turns of each reader (default: 3)")
+    bench.add_argument("--folder", type=Path, default=Path("runs/bench"), help="where it goes (default: runs/bench)")
+    bench.add_argument("--quiet", action="store_true", help="print the table only")
+    bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    bench.set_defaults(command=commands.bench)
 
 
 def _positive(text: str) -> int:

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import secrets
 import shlex
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from harness import clients, places, registry
+from harness import clients, jars, places, registry
 from harness.errors import BadInput
 from harness.progress import Progress
 from harness.protocols import Wired
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from harness.many import Line
     from harness.run import Run
 
+_WIDE = 250  # where a table goes into a file, nothing of it is cut off
 AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
 
 
@@ -82,7 +84,7 @@ def _as_asked(loaded: Scenario, options: argparse.Namespace) -> Scenario:
         loaded = _with_random(loaded)
     if options.twin:
         loaded = _without_lever(loaded)
-    cluster = {"version": options.kafka or loaded.cluster.version,
+    cluster = {"version": jars.release(options.kafka or loaded.cluster.version),
                "features": {**loaded.cluster.features, **options.feature}}  # fmt: skip
     work = {"client": options.client or loaded.workload.client,
             "group_protocol": options.group_protocol or loaded.workload.group_protocol}  # fmt: skip
@@ -103,9 +105,13 @@ def matrix(options: argparse.Namespace) -> int:
     from harness import images, many, matrix, scenario
 
     scenarios = [scenario.load(file) for path in options.scenarios for file in _find(path)]
-    axes = matrix.Axes(kafka=options.kafka, clients=options.client, features=options.feature,
-                       protocols=options.group_protocol)  # fmt: skip
+    axes = matrix.Axes(kafka=[jars.release(each) for each in options.kafka], clients=options.client,
+                       features=options.feature, protocols=options.group_protocol, times=options.times)  # fmt: skip
     wanted = list(matrix.cells(scenarios, axes))
+    before = matrix.read_json(options.against) if options.against else None
+    if options.dry_run:
+        _table(matrix.COLUMNS, (matrix.columns(cell) for cell, _ in wanted))
+        return AS_EXPECTED
     for cell, _ in wanted:
         if not cell.result:
             images.kafka(cell.kafka)
@@ -113,18 +119,26 @@ def matrix(options: argparse.Namespace) -> int:
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     folder = options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S")
     folder.mkdir(parents=True)
-
     with Progress(quiet=options.quiet) as progress:
         how = many.Options(folder=folder, progress=progress, command=_said, master=options.spark_master)
         found = matrix.run(wanted, seed, how, lambda cell, _: _say("  ".join(matrix.columns(cell))))
-    table = Table(*matrix.COLUMNS, box=None)
-    for cell in found:
-        table.add_row(*matrix.columns(cell))
-    Console(highlight=False).print(table)
-    if options.json:
-        matrix.write_json(found, options.json)
+    _table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
+    matrix.write_json(found, options.json or folder / "matrix.json")
+    matrix.write_junit(found, folder)
     _say(f"matrix: {matrix.write_page(found, folder)}")
+    if before is not None:
+        changed = matrix.changes(before, found)
+        _say("\n".join(changed) if changed else f"nothing changed since {options.against}")
+        return NOT_AS_EXPECTED if changed else AS_EXPECTED
     return AS_EXPECTED if all(cell.as_expected is not False for cell in found) else NOT_AS_EXPECTED
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = Table(*heads, box=None)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False)
+    console.print(table, width=None if console.is_terminal else _WIDE, no_wrap=True)
 
 
 def soak(options: argparse.Namespace) -> int:

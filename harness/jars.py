@@ -30,9 +30,9 @@ _FETCH_DEADLINE_S = 600
 def kafka(version: str) -> Path:
     """The jars of one Kafka release: broker, controller, tools, clients, and a logging backend.
 
-    Raises BadInput when the version does not look like a release or Maven Central does not have it.
+    Raises BadInput when Maven Central does not have that version.
     """
-    check_release(version)
+    release(version)
     coordinates = [f"org.apache.kafka:kafka_2.13:{version}", f"org.apache.kafka:kafka-tools:{version}"]
     if version.startswith("4."):
         log4j = "org.apache.logging.log4j"
@@ -41,12 +41,6 @@ def kafka(version: str) -> Path:
     else:
         coordinates += ["org.slf4j:slf4j-reload4j:1.7.36", "ch.qos.reload4j:reload4j:1.2.25"]
     return _fetch(f"kafka-{version}", coordinates)
-
-
-def check_release(version: str) -> None:
-    """Raises BadInput when this does not look like a Kafka release; asks nobody."""
-    if not re.fullmatch(r"[34]\.\d+\.\d+", version):
-        raise BadInput(f"kafka version {version!r}: expected a release of 3.x or 4.x, such as 4.3.1")
 
 
 def spark_kafka(version: str) -> Path:
@@ -70,34 +64,70 @@ def _fetch(name: str, coordinates: Sequence[str]) -> Path:
     return target
 
 
+def release(text: str) -> str:
+    """A release by its number, or the newest of its kind as Maven Central has it now: `latest`, `latest-1` (of the
+    minor line before that), `4.1.x`. Raises BadInput for anything else."""
+    line = re.fullmatch(r"([34]\.\d+)\.x", text)
+    back = re.fullmatch(r"latest(?:-(\d))?", text)
+    if line:
+        return _newest(f"{line[1]}.+")
+    if not back:
+        if not re.fullmatch(r"[34]\.\d+\.\d+", text):
+            raise BadInput(f"kafka version {text!r}: allowed: a release such as 4.3.1, 4.1.x, latest, latest-1")
+        return text
+    newest = _newest("latest.release")
+    if not back[1]:
+        return newest
+    major, minor = (int(part) for part in newest.split(".")[:2])
+    if int(back[1]) > minor:
+        raise BadInput(f"kafka version {text!r}: {newest} has only {minor} minor lines before it")
+    return _newest(f"{major}.{minor - int(back[1])}.+")
+
+
+def _newest(revision: str) -> str:
+    """The version that Ivy finds for a revision with a choice in it. One small jar is fetched for it."""
+    jars_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
+        _resolve(f"Kafka {revision}", [f"org.apache.kafka:kafka-metadata:{revision}"], Path(folder), whole=False)
+        [found] = (Path(folder) / "libs").glob("kafka-metadata-*.jar")
+        return found.stem.removeprefix("kafka-metadata-")
+
+
 def _retrieve(name: str, coordinates: Sequence[str], target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
+        _resolve(name, coordinates, Path(folder))
+        shutil.move(Path(folder) / "libs", target)
+
+
+def _resolve(name: str, coordinates: Sequence[str], work: Path, *, whole: bool = True) -> None:
+    """Fetch jars into `libs`; `whole`: with all that they need. Raises BadInput when Central does not have them."""
     dependencies = "".join(
-        "<dependency org={} name={} rev={}/>".format(*map(quoteattr, coordinate.split(":")))
+        '<dependency org={} name={} rev={} transitive="{}"/>'.format(
+            *map(quoteattr, coordinate.split(":")), str(whole).lower()
+        )
         for coordinate in coordinates
     )
     module = (
         f'<ivy-module version="2.0"><info organisation="onceproof" module={quoteattr(name)} revision="1"/>'
         f'<configurations><conf name="default"/></configurations>'
-        f'<dependencies defaultconfmapping="default->default">{dependencies}</dependencies></ivy-module>'
+        f'<dependencies defaultconfmapping="default->{"default" if whole else "master"}">{dependencies}</dependencies>'
+        f"</ivy-module>"
     )
-    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
-        work = Path(folder)
-        (work / "settings.xml").write_text(_SETTINGS)
-        (work / "ivy.xml").write_text(module)
-        done = subprocess.run(
-            [
-                "java", "-jar", str(_ivy()), "-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml"),
-                "-cache", str(jars_dir() / ".ivy"), "-types", "jar", "bundle",
-                "-retrieve", str(work / "libs" / "[artifact]-[revision].[ext]"),
-            ],
-            capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
-        )  # fmt: skip
-        if done.returncode != 0:
-            absent = re.findall(r":: ([\w.]+#[\w.-]+;[\w.]+): not found", done.stdout)
-            if absent:
-                raise BadInput(f"{name}: Maven Central does not have {absent[0]}")
-            raise HarnessError(f"{name}: Ivy could not fetch its jars: {done.stdout[-500:]}{done.stderr[-300:]}")
-        shutil.move(str(work / "libs"), target)
+    (work / "settings.xml").write_text(_SETTINGS)
+    (work / "ivy.xml").write_text(module)
+    done = subprocess.run(
+        [
+            "java", "-jar", str(_ivy()), "-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml"),
+            "-cache", str(jars_dir() / ".ivy"), "-types", "jar", "bundle",
+            "-retrieve", str(work / "libs" / "[artifact]-[revision].[ext]"),
+        ],
+        capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        absent = re.findall(r":: ([\w.]+#[\w.-]+;[\w.+]+): not found", done.stdout)
+        if absent:
+            raise BadInput(f"{name}: Maven Central does not have {absent[0]}")
+        raise HarnessError(f"{name}: Ivy could not fetch its jars: {done.stdout[-500:]}{done.stderr[-300:]}")
 
 
 def _ivy() -> Path:

@@ -13,8 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import product
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 from harness import clients, many
+from harness.errors import BadInput
 from harness.many import Line
 from harness.run import Run
 from harness.scenario import Scenario
@@ -32,6 +34,7 @@ class Axes:
     clients: Sequence[str] = ()
     features: Mapping[str, Sequence[int]]
     protocols: Sequence[str] = ()
+    times: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +50,16 @@ class Cell:
     effective: int | None = None
     result: str = ""
     as_expected: bool | None = None
+    seed: int | None = None
     expectation: str = ""
     report: str = ""
 
 
 def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Scenario]]:
     """Every cell with the scenario that it runs, cluster by cluster; one that makes no sense has its result already."""
-    levels = [[(name, level) for level in each] for name, each in axes.features.items()]
-    for kafka, chosen, scenario, client, protocol in product(
-        axes.kafka or [""], list(product(*levels)), scenarios, axes.clients or [""], axes.protocols or [""]
+    levels = list(product(*([(name, level) for level in each] for name, each in axes.features.items())))
+    for kafka, chosen, scenario, client, protocol, _ in product(
+        axes.kafka or [""], levels, scenarios, axes.clients or [""], axes.protocols or [""], range(axes.times)
     ):
         cluster, work = scenario.cluster, scenario.workload
         made = scenario.model_copy(update={
@@ -76,7 +80,10 @@ def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Sce
 def run(
     wanted: Sequence[tuple[Cell, Scenario]], seed: int, options: many.Options, done: Callable[[Cell, Results], None]
 ) -> list[Cell]:
-    """Run every cell that makes sense; `done` is called after each. Raises HarnessError when no cluster comes up."""
+    """Run every cell that makes sense, with seeds that follow; `done` is called after each.
+
+    Raises HarnessError when no cluster comes up.
+    """
     found: dict[int, Cell] = {}
     todo = [index for index, (cell, _) in enumerate(wanted) if not cell.result]
 
@@ -86,11 +93,12 @@ def run(
         effective = results.versions.get("transaction.version")
         found[index] = replace(
             cell, effective=int(effective) if effective else None, result=results.result or results.headline,
-            as_expected=line.as_expected, expectation=line.expectation, report=f"{one.folder.name}/report.html",
+            as_expected=line.as_expected, seed=line.seed, expectation=line.expectation,
+            report=f"{one.folder.name}/report.html",
         )  # fmt: skip
         done(found[index], results)
 
-    many.run([(wanted[index][1], seed) for index in todo], options, after)
+    many.run([(wanted[index][1], seed + number) for number, index in enumerate(todo)], options, after)
     return [found.get(index, cell) for index, (cell, _) in enumerate(wanted)]
 
 
@@ -111,6 +119,47 @@ def write_page(table: Sequence[Cell], folder: Path) -> Path:
 
 def write_json(table: Sequence[Cell], path: Path) -> None:
     path.write_text(json.dumps([asdict(cell) for cell in table], indent=1) + "\n")
+
+
+def read_json(path: Path) -> list[Cell]:
+    """What `write_json` wrote. Raises BadInput."""
+    try:
+        return [Cell(**each) for each in json.loads(path.read_text())]
+    except (OSError, ValueError, TypeError) as error:
+        raise BadInput(f"{path}: not the cells of a matrix: {error}") from None
+
+
+def changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
+    """Each kind of cell that came out otherwise than before, or is new or gone, in words. Of several runs of one kind
+    each result counts once."""
+    was, then = _results(before), _results(now)
+    return [
+        f"changed: {'  '.join(filter(None, kind))}: {was.get(kind, 'not there')} → {then.get(kind, 'not there')}"
+        for kind in {**was, **then} if was.get(kind) != then.get(kind)
+    ]  # fmt: skip
+
+
+def _results(table: Sequence[Cell]) -> dict[tuple[str, ...], str]:
+    found: dict[tuple[str, ...], set[str]] = {}
+    for cell in table:
+        found.setdefault(columns(cell)[:5], set()).add(cell.result)
+    return {kind: ", ".join(sorted(results)) for kind, results in found.items()}
+
+
+def write_junit(table: Sequence[Cell], folder: Path) -> None:
+    """junit.xml: a case for each cell, skipped where it makes no sense."""
+    cases = []
+    for cell in table:
+        inner = "" if cell.as_expected else f"<failure message={quoteattr(cell.expectation)}/>"
+        if cell.as_expected is None:
+            inner = f"<skipped message={quoteattr(cell.result)}/>"
+        name = " ".join(filter(None, columns(cell)[:5]))
+        cases.append(f'<testcase classname="onceproof" name={quoteattr(name)}>{inner}</testcase>')
+    failed, skipped = (sum(cell.as_expected is each for cell in table) for each in (False, None))
+    (folder / "junit.xml").write_text(
+        f'<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="onceproof matrix" tests="{len(table)}" '
+        f'failures="{failed}" skipped="{skipped}">{"".join(cases)}</testsuite>\n'
+    )
 
 
 COLUMNS = ("scenario", "kafka", "client", "features", "group protocol", "transaction.version in force", "result")

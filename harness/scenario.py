@@ -41,7 +41,7 @@ class ClusterSpec(Strict):
     """What a cluster must be; two runs with an equal one can share a cluster that is kept."""
 
     system: Literal["kafka"] = "kafka"
-    version: str = DEFAULT_KAFKA
+    version: Annotated[str, Field(pattern=r"^[34]\.\d+\.\d+$")] = DEFAULT_KAFKA
     brokers: Literal[3] = 3
     features: dict[str, Annotated[int, Field(ge=0)]] = {}
     settings: dict[str, str | int | float | bool] = {}
