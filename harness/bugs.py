@@ -4,7 +4,7 @@
     issue = "KAFKA-17754"
 
     [[bug.fixed]]                    # where all of one table holds it must not be found
-    transaction_version = 2          # in force: the lower of client and brokers
+    transaction_version = [2]        # in force: the lower of client and brokers
 
     [expect]
     findings = ["aborted-read"]      # elsewhere exactly this must be found; or client_error = { … }, for liveness
@@ -29,12 +29,12 @@ class _Strict(BaseModel):
 
 
 class FixedSpec(_Strict):
-    """Where the bug is not: `kafka` and `client_version` as in `>=4.2.0`, `transaction_version` at least so much."""
+    """Where the bug is not: `kafka` and `client_version` as in `>=4.2.0`, `transaction_version` one of these."""
 
     kafka: str = ""
     client: clients.Family | None = None
     client_version: str = ""
-    transaction_version: Annotated[int, Field(ge=0, le=2)] = 0
+    transaction_version: Annotated[tuple[int, ...], Field(strict=False)] = ()
 
     @field_validator("kafka", "client_version")
     @classmethod
@@ -50,7 +50,7 @@ class FixedSpec(_Strict):
             kafka in SpecifierSet(self.kafka)
             and self.client in (None, clients.family(client))
             and (clients.version(client) or clients.ours(client)) in SpecifierSet(self.client_version)
-            and transaction_version >= self.transaction_version
+            and (not self.transaction_version or transaction_version in self.transaction_version)
         )
 
 

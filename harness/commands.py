@@ -9,6 +9,7 @@ import argparse
 import importlib
 import secrets
 import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,8 +138,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(*heads, box=None)
     for row in rows:
         table.add_row(*row)
-    console = Console(highlight=False)
-    console.print(table, width=None if console.is_terminal else _WIDE, no_wrap=True)
+    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
 
 
 def soak(options: argparse.Namespace) -> int:
