@@ -5,6 +5,7 @@
     onceproof matrix SCENARIO… --kafka V,V --client C,C     each with each, as one table
     onceproof soak [--runs N] [--seed S]    many runs with random faults, and what they add up to
     onceproof bench verify [--records N]    how long a verdict takes, against other readers of the same topics
+    onceproof bench wire        what the wire proxy costs a pipeline
     onceproof verify RUN        the verdict again, from the run's folder alone
     onceproof report RUN        the report again
     onceproof list              scenarios, workloads, faults
@@ -135,7 +136,7 @@ def _add_soak_and_bench(subcommands: Any) -> None:
     soak.set_defaults(command=commands.soak)
 
     bench = subcommands.add_parser("bench", help="how long it takes, against others, in one run")
-    bench.add_argument("what", choices=["verify"])
+    bench.add_argument("what", choices=["verify", "wire"])
     bench.add_argument("--records", type=_positive, default=1_000_000, metavar="N", help="inputs (default: 1_000_000)")
     bench.add_argument("--sizes", type=_sizes, default=[100, 1000], metavar="B,B",
                        help="bytes of a record (default: 100,1000)")  # fmt: skip

@@ -157,9 +157,16 @@ def soak(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    from harness import bench
+    from harness import bench, bench_wire
 
     options.folder.mkdir(parents=True, exist_ok=True)
+    if options.what == "wire":
+        with Progress(quiet=options.quiet) as progress:
+            rates = bench_wire.wire(records=options.records, sizes=options.sizes, rounds=options.rounds,
+                                    folder=options.folder, progress=progress)  # fmt: skip
+        _say(bench_wire.table(rates))
+        held = all(bench_wire.ratio(turns) >= bench_wire.AT_LEAST for turns in rates.values())
+        return AS_EXPECTED if held else NOT_AS_EXPECTED
     with Progress(quiet=options.quiet) as progress:
         found = bench.verify(
             records=options.records, sizes=options.sizes, rounds=options.rounds, folder=options.folder,

@@ -195,17 +195,19 @@ class Run:
         return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
 
     def _put_wire(self) -> None:
-        """The wire proxy into the links on which the plan's faults act on single requests; before work begins, since it
-        closes what is open on them."""
-        faults = [(registry.fault(planned.name), planned.spec) for planned in self.plan.faults]
-        links = {link for fault, spec in faults if isinstance(fault, Wired) for link in fault.wired(spec)}
+        """The wire proxy into the links that need it; before work begins, since it closes what is open on them."""
 
         def note(event: dict[str, Any]) -> None:
             kind, rule = event.pop("event"), event.pop("rule")
             self.history.append("wire", f"request-{kind}", fault=rule, **event)
 
-        if links:
+        if links := self.wired_links():
             self.cluster.put_wire(links, note)
+
+    def wired_links(self) -> set[str]:
+        """The links on which the plan's faults act on single requests."""
+        faults = [(registry.fault(planned.name), planned.spec) for planned in self.plan.faults]
+        return {link for fault, spec in faults if isinstance(fault, Wired) for link in fault.wired(spec)}
 
     def make_topics(self, replicas: int = 3) -> None:
         """The run's topics, with a leader and all replicas in sync. Raises DeadlineError."""

@@ -92,3 +92,50 @@ def test_a_zombie_whose_position_was_sent_must_be_the_first_to_commit(
     outcomes = [{"event": "outcome", "type": "ok", "source": source, "at": at, "sources": {"0": [1, 2]},
                  "incarnation": 1} for source, at in commits]  # fmt: skip
     assert (missing(fault, *before, *outcomes) is None) == enough
+
+
+HELD = {"name": "hold-request", "target": "worker-0", "api": "EndTxn", "when": AT,
+        "until": {"worker": 0, "phase": "produced", "count": 4}}  # fmt: skip
+REACHED = {"event": "at-phase", "fault": "0-hold-request/until"}
+
+
+@pytest.mark.parametrize(("events", "enough"), [
+    ([{"event": "request-matched"}, REACHED, {"event": "request-delivered"}], True),
+    ([{"event": "request-matched"}, REACHED], False),  # it never arrived
+    ([{"event": "request-matched"}, {"event": "request-delivered"}, REACHED], False),  # too early
+    ([REACHED, {"event": "request-matched"}, {"event": "request-delivered"}], False),
+    ([REACHED], False),
+])  # fmt: skip
+def test_a_request_must_have_been_held_until_the_moment_that_is_named(events: list[Any], enough: bool) -> None:
+    assert (missing(planned(**HELD), *events) is None) == enough
+
+
+def test_a_response_must_have_been_dropped() -> None:
+    fault = planned(name="drop-response", target="worker-0", api="EndTxn", when=AT)
+    assert missing(fault, {"event": "request-matched"}, {"event": "request-delivered"}) is not None
+    assert missing(fault, {"event": "request-dropped"}) is None
+
+
+def test_a_worker_must_have_given_its_transaction_up() -> None:
+    fault = planned(name="abort", when=AT)
+    target = {"event": "fault-target", "role": "worker-0", "incarnation": 1}
+    error = {"event": "error", "source": "worker-0", "incarnation": 1, "call": "process"}
+    assert missing(fault, target, error) is None
+    assert missing(fault, target, {**error, "call": "commit"}) is not None
+
+
+def test_every_node_must_run_the_other_release() -> None:
+    fault = planned(name="upgrade", to="4.3.1", at_s=1)
+    nodes = [*(f"broker{n}" for n in (1, 2, 3)), *(f"controller{n}" for n in (1, 2, 3))]
+    done = [{"event": "node-replaced", "node": node, "image": "onceproof/kafka:4.3.1-0a1b2c3d"} for node in nodes]
+    assert missing(fault, *done) is None
+    assert "broker1" in str(missing(fault, *done[1:]))
+    assert missing(fault, {**done[0], "image": "onceproof/kafka:3.9.2-0a1b2c3d"}, *done[1:]) is not None
+
+
+def test_a_feature_must_have_been_raised() -> None:
+    fault = planned(name="raise-feature", feature="transaction.version", level=2, at_s=1)
+    target = {"event": "fault-target", "role": "transaction.version", "before": 1, "level": 2}
+    assert missing(fault, target, {"event": "feature-raised"}) is None
+    assert missing(fault, target) is not None
+    assert missing(fault, {**target, "before": 2}, {"event": "feature-raised"}) is not None
