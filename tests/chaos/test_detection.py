@@ -167,7 +167,7 @@ def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_fou
         ({"name": "kill-worker", "target": "worker-0", "when": {"worker": 0, "phase": "begun", "count": 9_999}},
          "never happened"),
         ({"name": "zombie", "when": {"worker": 0, "phase": "produced", "count": 4}, "past": ["session"],
-          "fenced": "generation", "lasts_s": 1}, "never lost its partitions"),
+          "fenced": "generation", "lasts_s": 1}, "never taken for dead"),
     ],
 )  # fmt: skip
 def test_a_fault_without_effect_makes_the_run_vacuous(
