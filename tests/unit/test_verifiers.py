@@ -56,6 +56,7 @@ def zombie_kept_its_partitions(run: GoodRun) -> None:
     run.raw["faults"] = [
         {"name": "zombie", "when": {"worker": 0, "phase": "begun", "count": 1}, "fenced": "generation"}
     ]
+    run.note("fault-target", fault="0-zombie", role="worker-0", incarnation=1, partitions=[0])
     for event in ("fault-begins", "fault-injected", "fault-healed"):
         run.note(event, fault="0-zombie", open_transactions=[])
     run.events.insert(-1, {**run.events[3], "at": 55.0, "event": "outcome", "type": "ok"})
@@ -71,7 +72,7 @@ def zombie_kept_its_partitions(run: GoodRun) -> None:
         (stalled, "stalled", "waited 120 s for lag 0"),
         (start_moved, "indeterminate", "op-test-1-input/1 starts at 9: no fault deleted its records"),
         (fault_missed, "vacuous", "fault 0-kill never happened: it did not come"),
-        (zombie_kept_its_partitions, "vacuous", "never lost its partitions"),
+        (zombie_kept_its_partitions, "vacuous", "was never taken for dead"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
