@@ -14,10 +14,10 @@ QUICK = {
     "bank-worker-killed", "chain-records-deleted", "copy-per-partition-zombie", "control-at-least-once",
     "control-read-uncommitted", "control-two-transactions", "control-not-idempotent", "copy-broker-killed",
     "copy-coordinator-moved-in-commit", "copy-hijacked", "copy-records-deleted-past", "copy-rebalances",
-    "copy-zombie-generation",
+    "copy-zombie-generation", "late-end-txn",
 }  # fmt: skip
 # The main job is `make chaos`, the soak's are for the soak.
-FOLDERS = ("pipelines", "controls", "faults")
+FOLDERS = ("pipelines", "controls", "faults", "bugs", "upgrades")
 ALL = {path.stem: path for folder in FOLDERS for path in sorted((scenarios_dir() / folder).glob("*.toml"))}
 
 
