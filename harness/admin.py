@@ -28,6 +28,10 @@ class AdminError(HarnessError):
     """The cluster refused or did not answer; the message carries Kafka's own error."""
 
 
+# A transactional id's states, as Kafka spells them, in which a transaction of its is not over.
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartitionState:
     """Leader (None while there is none), replicas and in-sync replicas, as Kafka node ids."""
@@ -50,7 +54,7 @@ class Transaction:
 
     @property
     def open(self) -> bool:
-        return self.state in ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+        return self.state in OPEN_STATES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,10 @@ class FixedSpec(_Strict):
 
 
 class BugSpec(_Strict):
+    """`transaction_version`: those in force under which the lever has something to take hold of; empty, all."""
+
     issue: Annotated[str, Field(min_length=1)]
+    transaction_version: Annotated[tuple[int, ...], Field(strict=False)] = ()
     fixed: Annotated[tuple[FixedSpec, ...], Field(strict=False)] = ()
 
     def affects(self, *, kafka: str, client: str, transaction_version: int) -> bool:

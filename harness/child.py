@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+# Of a worker whose client can do no more: the next incarnation takes over, and nobody calls it a crash.
+EXIT_FATAL = 17
 EventSink = Callable[[dict[str, Any]], None]
 
 

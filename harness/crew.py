@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import clients, pool, registry, topology
-from harness.child import Child
+from harness.child import EXIT_FATAL, Child
 from harness.cluster import Cluster
 from harness.errors import HarnessError
 from harness.history import Event, History
@@ -22,7 +22,6 @@ from harness.names import Names
 from harness.plan import TAIL_S, Plan
 from harness.wait import until
 
-EXIT_FATAL = 17
 _RESTARTS_MAX = 60
 _RESTART_PAUSE_S = 0.3
 _STOP_DEADLINE_S = 25.0

@@ -24,6 +24,8 @@ from harness.verdict import Results
 
 # Features by the first release whose brokers have them, and their highest level.
 _FEATURES = {"transaction.version": ("4.0.0", 2), "group.version": ("4.0.0", 1)}
+# The clients by the first release in which KIP-848 is no preview.
+_CONSUMER_PROTOCOL = {"java": "4.0.0", "librdkafka": "2.12.0"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Sce
             scenario=made.name, kafka=made.cluster.version, client=made.workload.client,
             features=made.cluster.features, group_protocol=made.workload.group_protocol,
         )  # fmt: skip
-        yield replace(cell, result=_senseless(cell)), made
+        yield replace(cell, result=_senseless(cell) or _no_lever(cell, made)), made
 
 
 def run(
@@ -131,19 +133,27 @@ def read_json(path: Path) -> list[Cell]:
 
 def changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
     """Each kind of cell that came out otherwise than before, or is new or gone, in words. Of several runs of one kind
-    each result counts once."""
+    each result counts once. A release is compared with the one before it of its line: 4.3.2 with 4.3.1."""
     was, then = _results(before), _results(now)
     return [
-        f"changed: {'  '.join(filter(None, kind))}: {was.get(kind, 'not there')} → {then.get(kind, 'not there')}"
-        for kind in {**was, **then} if was.get(kind) != then.get(kind)
+        f"changed: {'  '.join(filter(None, kind))}: {_said(was.get(kind))} → {_said(then.get(kind))}"
+        for kind in {**was, **then} if set(was.get(kind, {})) != set(then.get(kind, {}))
     ]  # fmt: skip
 
 
-def _results(table: Sequence[Cell]) -> dict[tuple[str, ...], str]:
-    found: dict[tuple[str, ...], set[str]] = {}
+def _results(table: Sequence[Cell]) -> dict[tuple[str, ...], dict[str, str]]:
+    """Kind of cell, with the line of its release → each result with a release that it came from."""
+    found: dict[tuple[str, ...], dict[str, str]] = {}
     for cell in table:
-        found.setdefault(columns(cell)[:5], set()).add(cell.result)
-    return {kind: ", ".join(sorted(results)) for kind, results in found.items()}
+        line = f"{cell.kafka.rpartition('.')[0]}.x"
+        found.setdefault(columns(replace(cell, kafka=line))[:5], {})[cell.result] = cell.kafka
+    return found
+
+
+def _said(results: Mapping[str, str] | None) -> str:
+    if results is None:
+        return "not there"
+    return ", ".join(f"{result} ({kafka})" for result, kafka in sorted(results.items()))
 
 
 def write_junit(table: Sequence[Cell], folder: Path) -> None:
@@ -183,9 +193,21 @@ def _senseless(cell: Cell) -> str:
     if cell.group_protocol == "consumer" and _numbers(cell.kafka) < (4, 0, 0):
         return "group.protocol=consumer is a preview before Kafka 4.0.0"
     client = clients.version(cell.client) or clients.ours(cell.client)
-    if cell.group_protocol == "consumer" and clients.family(cell.client) == "java" and _numbers(client) < (4, 0, 0):
-        return "group.protocol=consumer is a preview in Java clients before 4.0.0"
+    since = _CONSUMER_PROTOCOL[clients.family(cell.client)]
+    if cell.group_protocol == "consumer" and _numbers(client) < _numbers(since):
+        return f"group.protocol=consumer is a preview in {clients.family(cell.client)} before {since}"
     return ""
+
+
+def _no_lever(cell: Cell, scenario: Scenario) -> str:
+    """Why the lever of a bug's scenario has nothing to take hold of in this cell; empty when it has."""
+    since, highest = _FEATURES["transaction.version"]
+    brokers = {"transaction.version": 0 if _numbers(cell.kafka) < _numbers(since) else highest, **cell.features}
+    in_force = clients.transaction_version(cell.client, brokers)
+    bug = scenario.bug
+    if bug is None or not bug.transaction_version or in_force in bug.transaction_version:
+        return ""
+    return f"nothing to hold with transaction.version {in_force}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import threading
 import time
 
 from harness import registry
-from harness.admin import AdminError
+from harness.admin import OPEN_STATES, AdminError
 from harness.errors import DeadlineError
 from harness.field import Field
 from harness.plan import PlannedFault
@@ -125,4 +125,4 @@ class Nemesis:
             ids = self._field.cluster.admin.transactional_ids(self._field.names.prefix)
         except AdminError:
             return None
-        return sorted(name for name, state in ids.items() if state in ("Ongoing", "PrepareCommit", "PrepareAbort"))
+        return sorted(name for name, state in ids.items() if state in OPEN_STATES)

@@ -83,20 +83,12 @@ class Chaos:
         )  # fmt: skip
 
     def run(
-        self, scenario: Scenario | Path | None = None, before_collect: Callable[[Run], Any] | None = None
+        self, scenario: Scenario | Path | None = None, at_rest: Callable[[Run], Any] | None = None
     ) -> Results:
-        """Run to the verdict. `before_collect` is called once the run is at rest."""
+        """Run to the verdict. `at_rest` is called before its topics are collected."""
         run = self.start(scenario)
-        if before_collect is not None:
-            rest = run.quiesce
-
-            def rest_and_then() -> None:
-                rest()
-                before_collect(run)
-
-            run.quiesce = rest_and_then  # type: ignore[method-assign]
         self.folder = run.folder
-        return run.all()
+        return run.all(at_rest)
 
     def check(self, scenario: Scenario | Path | None = None) -> Results:
         """Run; fail with the verdict, the findings and the path of the report when it is not as expected."""

@@ -79,11 +79,17 @@ class Run:
         self._monitor = Monitor(self.field, self.progress)
         self._started_wall = time.time()
 
-    def all(self) -> Results:
-        """Every step. Raises HarnessError only when not even a verdict of `unknown` could be reached."""
+    def all(self, at_rest: Callable[["Run"], Any] | None = None) -> Results:
+        """Every step; `at_rest` is called between quiesce and collect.
+
+        Raises HarnessError only when not even a verdict of `unknown` could be reached.
+        """
         try:
-            for step in (self.work, self.heal, self.quiesce, self.collect):
+            for step in (self.work, self.heal, self.quiesce):
                 step()
+            if at_rest is not None:
+                at_rest(self)
+            self.collect()
             return self.verify()
         except HarnessError as error:
             return self.broken(error)

@@ -89,7 +89,7 @@ def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos
         client.alter_consumer_group_offsets([move])[run.names.group].result(20)
         written["position"] = 5, position - 1
 
-    results = chaos.run(quiet_scenario(), before_collect=intrude)
+    results = chaos.run(quiet_scenario(), at_rest=intrude)
     assert results.headline == "invalid: duplicate, offset-divergence, phantom"
 
     def places(cls: str) -> list[tuple[int, int]]:
@@ -109,7 +109,7 @@ def test_outputs_deleted_before_collect_are_not_called_lost(chaos: Chaos) -> Non
     def delete(run: Run) -> None:
         run.cluster.admin.delete_records({(run.names.topic("output"), 1): 100})
 
-    results = chaos.run(quiet_scenario(), before_collect=delete)
+    results = chaos.run(quiet_scenario(), at_rest=delete)
     assert results.headline == "unknown: indeterminate"
     assert any("it starts at 100: somebody deleted records" in reason.says for reason in results.reasons)
 

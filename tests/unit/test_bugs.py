@@ -68,7 +68,26 @@ def test_cells_that_make_no_sense_say_so() -> None:
     assert len(table) == 16
     assert all(cell.result.startswith("no transaction.version") for cell in table if cell.kafka == "3.9.2")
     there = {(cell.client, cell.group_protocol): cell.result for cell in table if cell.kafka == "4.3.1"}
-    assert there["librdkafka", "consumer"] == "" and "preview in Java" in there["java==3.9.2", "consumer"]
+    assert there["librdkafka", "consumer"] == "" and "preview in java" in there["java==3.9.2", "consumer"]
+
+
+def test_a_cell_whose_lever_has_nothing_to_hold_says_so() -> None:
+    axes = matrix.Axes(kafka=["3.9.2", "4.3.1"], clients=["java"], features={})
+    old, new = (cell.result for cell, _ in matrix.cells([bug("abort-of-nothing")], axes))
+    assert old == "" and new == "nothing to hold with transaction.version 2"
+
+
+def cell(kafka: str, result: str) -> matrix.Cell:
+    return matrix.Cell(scenario="s", kafka=kafka, client="java", features={}, group_protocol="classic", result=result)
+
+
+def test_a_release_is_compared_with_the_one_before_it_of_its_line() -> None:
+    before = [cell("4.3.0", "valid"), cell("4.2.1", "valid")]
+    assert matrix.changes(before, [cell("4.3.1", "valid"), cell("4.2.1", "valid"), cell("4.2.1", "valid")]) == []
+    assert matrix.changes(before, [cell("4.3.1", "invalid: lost"), cell("4.2.1", "valid")]) == [
+        "changed: s  4.3.x  java  classic: valid (4.3.0) → invalid: lost (4.3.1)"
+    ]
+    assert matrix.changes(before, before[:1]) == ["changed: s  4.2.x  java  classic: valid (4.2.1) → not there"]
 
 
 def test_what_a_cell_runs_is_what_it_says(tmp_path: Path) -> None:

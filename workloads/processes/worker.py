@@ -21,12 +21,12 @@ import sys
 from collections.abc import Iterable
 
 from harness import registry
+from harness.child import EXIT_FATAL
 from harness.protocols import Output, Source, Workload
 from harness.provenance import passed_on, provenance
 from workloads.clients import Batch, ClientError, Writer, driver
 from workloads.processes.child import Child
 
-EXIT_FATAL = 17
 APPLICATION_ERROR = "_APPLICATION"
 
 
