@@ -57,17 +57,19 @@ def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] =
     run = tables.Tables(folder, spark, planned, events, samples_max=10_000_000)
     found = [Found() for _ in range(cases)]
     reasons: list[str] = []
-    for check in checks or registry.checks():
-        result = check(run)
-        reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
-        reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
-        for finding in result.findings:
-            for sample in finding.samples:
-                case, place = _home(sample)
-                found[case].findings.setdefault(finding.cls, set()).add(place)
-    for topic, partition in completeness.incomplete(run):
-        found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
-    spark.catalog.clearCache()
+    try:
+        for check in checks or registry.checks():
+            result = check(run)
+            reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
+            reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
+            for finding in result.findings:
+                for sample in finding.samples:
+                    case, place = _home(sample)
+                    found[case].findings.setdefault(finding.cls, set()).add(place)
+        for topic, partition in completeness.incomplete(run):
+            found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
+    finally:
+        spark.catalog.clearCache()
     for each in found:
         each.reasons = reasons
     return found

@@ -65,7 +65,7 @@ class Judged:
         for folder, names in [*folders, *self._alone]:
             right = self._right[folder, _names(module)]
             try:
-                now = judge(folder, sessions.session(), len(names), resting_on(module))
+                now = _judged(folder, len(names), module)
             except Exception as error:
                 return f"(fails: {type(error).__name__})"
             wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
@@ -83,6 +83,15 @@ class Judged:
             if (folder, _names(module)) not in self._right:
                 found = judge(folder, sessions.session(), len(names), resting_on(module))
                 self._right[folder, _names(module)] = found
+
+
+def _judged(folder: Path, cases: int, module: str) -> list[Found]:
+    """A failure is the module's only when a new session fails as well."""
+    try:
+        return judge(folder, sessions.session(), cases, resting_on(module))
+    except Exception:
+        sessions.stop()
+        return judge(folder, sessions.session(), cases, resting_on(module))
 
 
 def _few() -> Iterator[Mutant]:
