@@ -42,9 +42,20 @@ def positions(topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str) 
 
 def call(name: str, function: Callable[[], Result]) -> Result:
     try:
-        return function()
+        return _asked(function)
     except (KafkaException, SystemError) as error:
         raise client_error(name, _told(error)) from None
+
+
+def _asked(function: Callable[[], Result]) -> Result:
+    """The call; once more when it ended without a word, as `flush` may do when a fatal error comes up meanwhile: the
+    binding knows that there was an exception and has lost it. The client says it again when it is asked again."""
+    try:
+        return function()
+    except SystemError as error:
+        if error.__cause__ is not None:
+            raise
+        return function()
 
 
 def _told(error: KafkaException | SystemError) -> KafkaError:
@@ -62,7 +73,7 @@ def retrying(name: str, patience: float, function: Callable[[], object]) -> None
     deadline = time.monotonic() + patience
     while True:
         try:
-            function()
+            _asked(function)
             return
         except (KafkaException, SystemError) as error:
             kafka_error = _told(error)
