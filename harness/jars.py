@@ -85,8 +85,8 @@ def release(text: str) -> str:
 
 
 def _newest(revision: str) -> str:
-    """The version that Ivy finds for a revision with a choice in it. One jar is fetched for it: that of the tools, since
-    they need what the brokers need, and a release may be there in part when it is new."""
+    """The version that Ivy finds for a revision with a choice in it. One jar is fetched for it: that of the tools,
+    since they need what the brokers need, and a release may be there in part when it is new."""
     jars_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
         _resolve(f"Kafka {revision}", [f"org.apache.kafka:kafka-tools:{revision}"], Path(folder), whole=False)

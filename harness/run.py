@@ -138,14 +138,25 @@ class Run:
         for crash in self.crew.crashes:
             self.history.append("harness", "harness-error", reason=crash)
         self.cluster.collect_logs(self.folder / "cluster", since_s=self._started_wall)
-        collect = importlib.import_module("verifiers.collect").collect
-        collect(self.field, self.folder, mode=self._mode, master=self._master)
+        collect = importlib.import_module("verifiers.collect")
+        collect.collect(self.field, self.folder, mode=self._mode, master=self._master)
+        if self.plan.scenario.collect.read_uncommitted:
+            collect.collect_hidden(self.field, self.folder, master=self._master)
 
     def verify(self) -> Results:
         self.progress.phase("verify")
-        results: Results = importlib.import_module("verifiers.verify").verify(self.folder, master=self._master)
+        verify = importlib.import_module("verifiers.verify").verify
+        results: Results = verify(self.folder, master=self._master, look=self._look)
         self._report()
         return results
+
+    def _look(self) -> None:
+        """Read what is hidden, for a finding that asks for it; the finding stands without it."""
+        try:
+            hidden = importlib.import_module("verifiers.collect").collect_hidden
+            hidden(self.field, self.folder, master=self._master)
+        except Exception as error:
+            self.progress.say(f"what is hidden was not read: {type(error).__name__}: {error}"[:300])
 
     def broken(self, error: BaseException) -> Results:
         """The verdict of a run that broke off: `unknown: harness-error`, with what it had."""

@@ -133,6 +133,12 @@ class RandomSpec(Strict):
     period_s: Annotated[float, Field(ge=20, le=600)] = 30.0
 
 
+class CollectSpec(Strict):
+    """`read_uncommitted`: the outputs are read once more under it, and must be what the log says of aborted ones."""
+
+    read_uncommitted: bool = False
+
+
 class Scenario(Strict):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
     about: Annotated[str, Field(min_length=1)]
@@ -141,6 +147,7 @@ class Scenario(Strict):
     client: dict[Literal["config"], dict[str, str | int | float | bool]] = {}
     faults: tuple[Any, ...] = ()
     random: RandomSpec | None = None
+    collect: CollectSpec = CollectSpec()
     expect: Expect = Expect()
     bug: BugSpec | None = None
 

@@ -27,12 +27,14 @@ Row = dict[str, Any]
 
 
 class RunData:
-    """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with."""
+    """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with; `hidden`
+    is None when nobody looked."""
 
     def __init__(self) -> None:
         self.ledger: list[Row] = []
         self.inputs: list[Row] = []
         self.outputs: list[Row] = []
+        self.hidden: list[Row] | None = None
         self.observed: list[Row] = []
         self.batches: list[Row] = []
         self.commits: list[Row] = []
@@ -72,6 +74,8 @@ class RunData:
             (self.batches, BATCHES, "tables/batches"), (self.commits, COMMITS, "tables/commits"),
         ):  # fmt: skip
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
+        if self.hidden is not None:
+            self.write_hidden(folder)
         facts = {
             "schema_version": SCHEMA_VERSION, "mode": self.mode, "partitions": self.partitions,
             "open_transactions": self.open_transactions, "moved": self.moved,
@@ -81,6 +85,9 @@ class RunData:
         (folder / "tables" / "collect.json").write_text(json.dumps(facts))
         manifest.seal(folder)
         return folder
+
+    def write_hidden(self, folder: Path) -> None:
+        pq.write_table(pa.Table.from_pylist(self.hidden or [], OUTPUTS), folder / "tables" / "hidden.parquet")
 
     @property
     def prefix(self) -> str:
@@ -130,6 +137,9 @@ class RunData:
             if batch["first"] <= last and first <= batch["last"] and batch["fate"] == "visible":
                 batch["fate"] = "aborted"
                 lost = range(batch["first"], batch["last"] + 1)
+                if self.hidden is not None:
+                    self.hidden += [each for each in self.outputs
+                                    if self._place(each)[:2] == (topic, partition) and each["offset"] in lost]
                 for rows in (self.outputs, self.observed):
                     here = [each for each in rows if self._place(each)[:2] == (topic, partition)]
                     gone = [id(each) for each in here if each["offset"] in lost]

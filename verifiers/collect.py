@@ -7,6 +7,7 @@
                                content (of all of it, where digest is of a part), total and grouping (of an
                               aggregate): columns that are there only when the workload needs them
     tables/batches.parquet     batch headers of every replica, from the segments
+    tables/hidden.parquet      outputs that a read_committed reader does not see; only when they are asked for
     tables/commits.parquet     the positions that the group committed, in the order of the log
     tables/collect.json        mode, pinned starts and ends, LSO, the group's positions, open transactions, row counts
     manifest.json              size and hash of all of these, of the ledger, and of the history so far
@@ -16,6 +17,7 @@ read again afterwards; an end that moved makes the verdict `unknown`, since some
 """
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from harness import registry, topology
-from harness.admin import Admin, AdminError, Partition
+from harness import documents, registry, topology
+from harness.admin import Admin, AdminError, Isolation, Partition
 from harness.cluster import LogAccess
 from harness.field import Field
 from harness.payload import NUMBER_DIGITS
@@ -33,12 +35,11 @@ from harness.provenance import header_sql, parts_sql
 from harness.quiesce import judged
 from verifiers import manifest, positions, segments
 from verifiers.spark import session
-from verifiers.tables import SCHEMA_VERSION
+from verifiers.tables import OUTPUTS, PLACE, SCHEMA_VERSION
 
 # The sizes together are what makes Spark's source fast; one of them alone does little. A partition that ends in a
 # marker makes the reader fetch once more, behind a fetch that waits for new records: half a second, by default.
 _SOURCE_OPTIONS = {
-    "kafka.isolation.level": "read_committed",
     "kafka.max.partition.fetch.bytes": str(16 << 20),
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.max.poll.records": "5000",
@@ -58,7 +59,8 @@ def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "lo
     pinned = _ends(admin, partitions)
     facts = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pinned, **_standing(field, partitions)}
     bootstrap = field.cluster.bootstrap(topology.OBSERVER_LANE)
-    counts = {"outputs": _outputs(spark, bootstrap, field, pinned, tables / "outputs.parquet")}
+    outputs = _outputs(spark, bootstrap, field, pinned, "read_committed")
+    counts = {"outputs": _write(outputs, tables / "outputs.parquet")}
     if mode == "full":
         counts["inputs"] = _inputs(spark, bootstrap, field.names.input, pinned, tables / "inputs.parquet")
     if isinstance(field.cluster, LogAccess):
@@ -76,6 +78,21 @@ def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "lo
              zip(pinned, after, strict=True) if (old["start"], old["end"]) != (new["start"], new["end"])]  # fmt: skip
     (tables / "collect.json").write_text(json.dumps({**facts, "moved": moved, "rows": counts}, indent=1) + "\n")
     manifest.seal(folder)
+
+
+def collect_hidden(field: Field, folder: Path, *, master: str = "local[2]") -> None:
+    """Add tables/hidden.parquet to a collected folder. Raises as `collect` does; then the folder is as it was."""
+    facts = documents.read(folder / "tables" / "collect.json", schema_version=SCHEMA_VERSION, missing="collect first")
+    pinned = [{**each, "end": each["high_watermark"]} for each in facts["partitions"]]
+    spark, target = session(master), folder.resolve() / "tables" / "hidden.parquet"
+    everything = _outputs(spark, field.cluster.bootstrap(topology.OBSERVER_LANE), field, pinned, "read_uncommitted")
+    seen = spark.read.schema(OUTPUTS).parquet(str(target.with_name("outputs.parquet"))).select(*PLACE)
+    try:
+        _write(everything.join(seen, PLACE, "left_anti"), target)
+        manifest.add(folder.resolve(), target)
+    except Exception:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
 
 
 def _ends(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
@@ -121,8 +138,9 @@ def _standing(field: Field, partitions: list[Partition]) -> dict[str, Any]:
 
 
 def _read(
-    spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[dict[str, Any]], *, headers: bool
-) -> DataFrame:
+    spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[dict[str, Any]], isolation: Isolation, *,
+    headers: bool,
+) -> DataFrame:  # fmt: skip
     def offsets(which: str) -> str:
         nested: dict[str, dict[str, int]] = {}
         for each in pinned:
@@ -131,6 +149,7 @@ def _read(
         return json.dumps(nested)
 
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
+    reader = reader.option("kafka.isolation.level", isolation)
     for key, value in _SOURCE_OPTIONS.items():
         reader = reader.option(key, value)
     return (
@@ -147,20 +166,22 @@ _DIGEST = f"{CONTENT} AS digest"
 
 
 def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]], target: Path) -> int:
-    frame = _read(spark, bootstrap, {topic}, pinned, headers=False)
+    frame = _read(spark, bootstrap, {topic}, pinned, "read_committed", headers=False)
     frame = frame.selectExpr("partition", "offset", _NUMBER, _DIGEST)
     return _write(frame, target)
 
 
-def _outputs(spark: SparkSession, bootstrap: str, field: Field, pinned: list[dict[str, Any]], target: Path) -> int:
+def _outputs(
+    spark: SparkSession, bootstrap: str, field: Field, pinned: list[dict[str, Any]], isolation: Isolation
+) -> DataFrame:
     work = registry.workload(field.plan.scenario.workload.name)
     roles: Mapping[str, str] = {field.names.topic(role): role for role in work.judged}
     naming = " ".join(f"WHEN '{topic}' THEN '{role}'" for topic, role in roles.items())
     apart = {CONTENT: "content"} if work.identity != CONTENT else {}
     if work.aggregate:
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
-    frame = (
-        _read(spark, bootstrap, set(roles), pinned, headers=True)
+    return (
+        _read(spark, bootstrap, set(roles), pinned, isolation, headers=True)
         .selectExpr(
             f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, f"{work.identity} AS digest",
             f"{header_sql()} AS told", *(f"{sql} AS {name}" for sql, name in apart.items()),
@@ -169,7 +190,6 @@ def _outputs(spark: SparkSession, bootstrap: str, field: Field, pinned: list[dic
             "topic", "partition", "offset", "number", "digest", *parts_sql("told", via=bool(work.via)), *apart.values()
         )
     )  # fmt: skip
-    return _write(frame, target)
 
 
 def _write(frame: DataFrame, target: Path) -> int:

@@ -1,7 +1,8 @@
 """From a frame of anomalies to a finding: how many, up to ten samples, and what stands around each in log and history.
 
 A sample has its coordinates (topic, partition, offset), what the check says of it, `batches` (up to five batches of the
-leader's log, its own in the middle) and `transactions` (those that had its input in their source ranges).
+leader's log, its own in the middle), `transactions` (those that had its input in their source ranges) and `hidden` (up
+to five records that bear on it and that a read_committed reader does not see).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.verdict import SAMPLES_MAX, Finding
+from verifiers import hidden
 from verifiers.spark import rows
 from verifiers.tables import Tables
 
@@ -32,13 +34,13 @@ def finding(
     if not count:
         return []
     samples = [sample(row) for row in rows(frame.orderBy(*order).limit(tables.samples_max))]
-    return [Finding(cls=cls, count=count, says=says, samples=explained(tables, samples))]
+    return [Finding(cls=cls, count=count, says=says, samples=explained(tables, cls, samples))]
 
 
-def explained(tables: Tables, samples: Sequence[Sample]) -> list[Sample]:
+def explained(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
     """The samples, the first ten of them with what the log and the history say around them."""
     first = _with_batches(tables, [_with_transactions(tables, sample) for sample in samples[:SAMPLES_MAX]])
-    return [*first, *samples[SAMPLES_MAX:]]
+    return [*hidden.beside(tables, cls, first), *samples[SAMPLES_MAX:]]
 
 
 def place(tables: Tables, row: Any) -> Sample:

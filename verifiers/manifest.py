@@ -31,6 +31,15 @@ def seal(folder: Path) -> None:
     (folder / _NAME).write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
+def add(folder: Path, table: Path) -> None:
+    """Write down one more table of a sealed folder; what is said of the others is left as it was."""
+    document = documents.read(folder / _NAME, schema_version=SCHEMA_VERSION, missing="the run was not collected whole")
+    document["files"] |= {
+        str(path.relative_to(folder)): _look(path) for path in _files(folder) if path.is_relative_to(table)
+    }
+    (folder / _NAME).write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
 def damage(folder: Path) -> list[str]:
     """One line for each file that is missing, new or different. Raises BadInput when there is no manifest."""
     sealed = documents.read(folder / _NAME, schema_version=SCHEMA_VERSION, missing="the run was not collected whole")

@@ -27,7 +27,7 @@ _SAYS = "outputs above the committed position, or positions beyond the end of th
 
 
 def check(tables: Tables) -> CheckResult:
-    beyond, above = explained(tables, _beyond_end(tables)), _above(tables)
+    beyond, above = explained(tables, "offset-divergence", _beyond_end(tables)), _above(tables)
     if not beyond and not above:
         return CheckResult(name="offsets", claim=CLAIM)
     count = len(beyond) + sum(each.count for each in above)

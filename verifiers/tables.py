@@ -62,11 +62,13 @@ def kept(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]
 
 
 class Tables:
-    """`samples_max`: how many samples a finding keeps; the tests that compare every coordinate ask for more."""
+    """`samples_max`: how many samples a finding keeps; the tests that compare every coordinate ask for more.
+    `look`: reads the topics once more, for `hidden`; None when the cluster is gone."""
 
     def __init__(
-        self, folder: Path, spark: SparkSession, planned: Plan, events: list[Event], *, samples_max: int = SAMPLES_MAX
-    ) -> None:
+        self, folder: Path, spark: SparkSession, planned: Plan, events: list[Event], *,
+        samples_max: int = SAMPLES_MAX, look: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
         self.folder, self.spark, self.samples_max = folder.resolve(), spark, samples_max
         self.plan, self.events = planned, events
         self.facts: dict[str, Any] = documents.read(
@@ -74,6 +76,7 @@ class Tables:
             missing="the run ended before its tables were collected",
         )  # fmt: skip
         self.results: dict[Any, Any] = {}
+        self._look = look
         self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
 
     # Frames
@@ -86,6 +89,14 @@ class Tables:
     @cached_property
     def outputs(self) -> DataFrame:
         return self._parquet("tables/outputs.parquet", OUTPUTS)
+
+    @cached_property
+    def hidden(self) -> DataFrame | None:
+        """Outputs of which a read_committed reader sees nothing; None when nobody could look for them."""
+        path = self.folder / "tables" / "hidden.parquet"
+        if not path.exists() and self._look is not None:
+            self._look()
+        return self._parquet("tables/hidden.parquet", OUTPUTS) if path.exists() else None
 
     @cached_property
     def ledger(self) -> DataFrame:

@@ -11,6 +11,7 @@ from verifiers.findings import explained
 from verifiers.tables import Tables
 
 CLAIM = "no partition has an open transaction that its coordinator does not know"
+_HUNG = "hung-transaction"
 
 
 def check(tables: Tables) -> CheckResult:
@@ -25,9 +26,8 @@ def check(tables: Tables) -> CheckResult:
     if hung:
         samples = [{**each, "offset": each["start_offset"]} for each in hung[: tables.samples_max]]
         says = "partitions have an open transaction that its coordinator does not know"
-        findings = [
-            Finding(cls="hung-transaction", count=len(hung), says=says, samples=explained(tables, samples))
-        ]
+        samples = explained(tables, _HUNG, samples)
+        findings = [Finding(cls=_HUNG, count=len(hung), says=says, samples=samples)]
     return CheckResult(name="transactions", claim=CLAIM, findings=findings, reasons=reasons)
 
 

@@ -6,7 +6,7 @@ does a folder that is not what was collected, of which nothing else is said.
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ from verifiers.spark import session
 from verifiers.tables import Tables
 
 
-def verify(folder: Path, *, master: str = "local[2]") -> Results:
-    """Judge a run's folder and write its results.json. Raises BadInput when it is no run's folder, or has no tables."""
+def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] | None = None) -> Results:
+    """Judge a run's folder and write its results.json. `look` reads what is hidden from a read_committed reader, and is
+    called at most once, when a finding asks for it. Raises BadInput when it is no run's folder, or has no tables.
+    """
     if not (folder / "tables").is_dir():
         raise BadInput(f"{folder}: no tables/; the run ended before they were collected, or this is no run's folder")
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
@@ -33,7 +35,7 @@ def verify(folder: Path, *, master: str = "local[2]") -> Results:
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if not damage:  # nothing is concluded from tables that are not what was collected
-        tables = Tables(folder, session(master), planned, events)
+        tables = Tables(folder, session(master), planned, events, look=look)
         checks = [_guarded(check, tables) for check in registry.checks()]
         counts, mode = _counts(tables), "full" if tables.full else "ledger"
         with suppress(Exception):  # the session may have died; the checks then say so

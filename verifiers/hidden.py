@@ -1,0 +1,95 @@
+"""What a read_committed reader did not see, where it bears on a finding: records of aborted and of open transactions.
+
+    tables/hidden.parquet    as outputs.parquet: what a read_uncommitted reader sees from the log start up to the high
+                             watermark, and a read_committed one did not
+
+    lost: input 41, missing from output           hidden: output/2 offset 90 number 41, aborted
+    torn-transaction: output/2 offsets 90..94     hidden: output/2 offset 90 … 94, aborted
+    aborted-read: output/2 offset 80              hidden: the other records of its transaction
+
+It is read, while the cluster is up, when the first finding asks for it; or before anything is judged when the scenario
+says `[collect] read_uncommitted = true`. Then each partition must have as many of these records as the log has offsets
+of aborted transactions: Kafka's reader and the log's segments tell one story also of what is not visible.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from harness.verdict import CheckResult, Reason
+from verifiers import summary
+from verifiers.spark import rows, small
+from verifiers.tables import Tables
+
+CLAIM = "a read_uncommitted reader sees what the log shows as aborted, and no more"
+_SHOWN = 5
+_COLUMNS = ("topic", "partition", "offset", "number", "worker", "incarnation", "transaction", "fate")
+Sample = dict[str, Any]
+
+
+def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
+    """The samples, each with up to five hidden records that bear on it (`hidden`), where this class asks for them."""
+    conditions = {index: says for index, sample in enumerate(samples) if (says := _bears(tables, cls, sample))}
+    if not conditions or tables.hidden is None:
+        return list(samples)
+    few = [
+        tables.hidden.where(says).orderBy("topic", "partition", "offset").limit(_SHOWN).withColumn("of", F.lit(index))
+        for index, says in conditions.items()
+    ]
+    inside = F.expr("h.topic = b.topic AND h.partition = b.partition AND h.offset BETWEEN b.first AND b.last")
+    placed = reduce(DataFrame.unionAll, few).alias("h").join(tables.log.alias("b"), inside, "left")
+    found = rows(placed.select("of", *(f"h.{name}" for name in _COLUMNS[:-1]), "fate").orderBy("of", "h.offset"))
+    return [
+        {**sample, "hidden": [{name: row[name] for name in _COLUMNS} for row in found if row["of"] == index]}
+        if index in conditions else sample
+        for index, sample in enumerate(samples)
+    ]  # fmt: skip
+
+
+def _bears(tables: Tables, cls: str, sample: Mapping[str, Any]) -> str:
+    """Which hidden records bear on a sample, as SQL; empty when the class does not ask for any."""
+    here = f"topic = '{tables.role(sample['topic'])}' AND partition = {sample['partition']}"
+    if cls == "lost":
+        return f"topic = '{tables.role(sample['missing_from'])}' AND number = {sample['number']}"
+    if cls == "torn-transaction":
+        return f"{here} AND offset BETWEEN {sample['offset']} AND {sample['last']}"
+    if cls == "hung-transaction":
+        return f"{here} AND offset >= {sample['offset']}"
+    header = sample.get("header", {})
+    if cls == "aborted-read" and header["worker"] is not None:
+        return " AND ".join(f"{name} = {header[name]}" for name in ("worker", "incarnation", "transaction"))
+    return ""
+
+
+def check(tables: Tables) -> CheckResult:
+    result = CheckResult(name="hidden", claim=CLAIM)
+    if not tables.plan.scenario.collect.read_uncommitted:
+        return result
+    if tables.hidden is None:
+        return replace(result, reasons=[Reason(kind="indeterminate", says="read_uncommitted was asked for, not read")])
+    ends = small(
+        tables.spark, [(tables.role(each["topic"]), each["partition"], each["end"]) for each in tables.pinned],
+        "topic string, partition int, end bigint",
+    )  # fmt: skip
+    below = tables.hidden.join(F.broadcast(ends), ["topic", "partition"]).where("offset < end")
+    counted = rows(below.groupBy("topic", "partition").agg(F.count("*").alias("records")))
+    seen = {(row["topic"], row["partition"]): row["records"] for row in counted}
+    reasons = [
+        Reason(kind="indeterminate", says=f"{each['topic']}/{each['partition']}: {aborted} aborted in the log, a "
+               f"read_uncommitted reader saw {records} that are not visible")
+        for each in tables.pinned if (role := tables.role(each["topic"])) in tables.workload.judged
+        if (aborted := _aborted(tables, each)) != (records := seen.get((role, each["partition"]), 0))
+    ]  # fmt: skip
+    return replace(result, reasons=reasons)
+
+
+def _aborted(tables: Tables, each: Mapping[str, Any]) -> int:
+    log = summary.logs(tables).get((each["topic"], each["partition"], each["leader"]))
+    return log.offsets["aborted"] + log.offsets["open"] if log else 0
+
+
+CHECKS = (check,)
