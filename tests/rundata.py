@@ -22,13 +22,14 @@ from workloads.processes.observer import SCHEMA as OBSERVED
 INPUTS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("number", pa.int64()), ("digest", pa.int64())])
 OUTPUTS = pa.schema([("topic", pa.string()), *INPUTS, ("source_partition", pa.int32()), ("source_offset", pa.int64()),
                      ("worker", pa.int32()), ("incarnation", pa.int32()), ("transaction", pa.int64()),
-                     ("content", pa.int64()), ("total", pa.int64()), ("grouping", pa.int64())])  # fmt: skip
+                     ("content", pa.int64()), ("total", pa.int64()), ("grouping", pa.int64()),
+                     ("via_partition", pa.int32()), ("via_offset", pa.int64())])  # fmt: skip
 Row = dict[str, Any]
 
 
 class RunData:
-    """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with; `hidden`
-    is None when nobody looked."""
+    """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with;
+    `hidden` is None when nobody looked."""
 
     def __init__(self) -> None:
         self.ledger: list[Row] = []

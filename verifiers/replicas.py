@@ -23,7 +23,7 @@ def check(tables: Tables) -> CheckResult:
     logs = summary.logs(tables)
     differ = [
         each for each in tables.pinned
-        if len({getattr(logs.get((each["topic"], each["partition"], broker)), "batches", summary.NOTHING)
+        if len({getattr(logs.get((each["topic"], each["partition"], broker)), "batches", summary.NOTHING)  # speed
                 for broker in each["replicas"]}) != 1
     ]  # fmt: skip
     if not differ:  # speed: what follows finds nothing then

@@ -1,4 +1,4 @@
-"""What a read_committed reader does not see: looked at when a finding asks for it, and judged when the scenario does."""
+"""What a read_committed reader does not see: read when a finding asks for it, judged when the scenario does."""
 
 from pathlib import Path
 from typing import Any
