@@ -9,6 +9,7 @@ import jpype
 from harness import clients, jars
 from harness.scenario import DEFAULT_KAFKA
 from workloads.clients import ClientError
+from workloads.clients.settings import Settings, settled
 
 Result = TypeVar("Result")
 CALL_TIMEOUT_MS = 5000
@@ -29,17 +30,14 @@ def start_jvm(config: Mapping[str, Any]) -> None:
     )  # fmt: skip
 
 
-def common(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": config["bootstrap"],
-        "client.id": f"{config['name']}-{config['incarnation']}",
-        "reconnect.backoff.ms": 50,
-        "reconnect.backoff.max.ms": 1000,
+def configured(config: Mapping[str, Any], ours: Settings) -> Settings:
+    """Any client of this library."""
+    return settled(config, {
         "metadata.max.age.ms": 5000,
         "request.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
         "default.api.timeout.ms": max(config["request_timeout_ms"], CALL_TIMEOUT_MS),
-        **config["client_config"],
-    }
+        **ours,
+    })  # fmt: skip
 
 
 def properties(settings: Mapping[str, Any]) -> Any:

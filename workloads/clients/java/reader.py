@@ -15,7 +15,7 @@ from workloads.clients import Batch, ClientError
 from workloads.clients.java.calls import (
     CALL_TIMEOUT_MS,
     call,
-    common,
+    configured,
     millis,
     partition_of,
     patience_s,
@@ -23,9 +23,11 @@ from workloads.clients.java.calls import (
     properties,
     start_jvm,
 )
+from workloads.clients.settings import Settings, membership
 
 _POLL_TIMEOUT_MS = 100
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_VALUES = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 _PACKAGE = "org.apache.kafka.clients.consumer"
 _ASSIGNORS = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",
               "cooperative-sticky": "CooperativeStickyAssignor"}  # fmt: skip
@@ -39,7 +41,10 @@ class Reader:
         self._stage: int = config["stage"]
         self._fixed: list[int] | None = config["fixed"]
         self._patience_s = patience_s(config)
-        self._consumer = self._made(_configured(config))
+        self._consumer = self._made(configured(config, {
+            **_VALUES, **membership(config, f"{_PACKAGE}.{_ASSIGNORS[config['assignor']]}"),
+            "max.poll.records": config["transaction_records"], "fetch.max.wait.ms": 100,
+        }))  # fmt: skip
         self._rebalanced = False
         self._assigned: list[int] = []
         self._next: dict[int, int] = {}
@@ -86,8 +91,8 @@ class Reader:
 
     def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         place = partition_of(topic, partition)
-        reader = self._made(_plain(self._config, "read_committed"))
-        asks = self._made(_plain(self._config, "read_uncommitted"))  # its end is the high watermark, not the LSO
+        reader = self._made(_restoring(self._config, "read_committed"))
+        asks = self._made(_restoring(self._config, "read_uncommitted"))  # its end is the high watermark, not the LSO
         try:
             ends = call("list-offsets", lambda: asks.endOffsets(_list([place])), patience=self._patience_s)
             end = int(ends.get(place))
@@ -164,31 +169,5 @@ def _list(each: Any) -> Any:
     return made
 
 
-def _plain(config: Mapping[str, Any], isolation: str) -> dict[str, Any]:
-    return {
-        **common(config),
-        "key.deserializer": _BYTES,
-        "value.deserializer": _BYTES,
-        "isolation.level": isolation,
-        "enable.auto.commit": False,
-    }
-
-
-def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    sessions: dict[str, Any] = {"group.protocol": "consumer"}
-    if config["group_protocol"] == "classic":
-        session_timeout_ms = config["session_timeout_ms"]
-        sessions = {"session.timeout.ms": session_timeout_ms, "heartbeat.interval.ms": session_timeout_ms // 4,
-                    "partition.assignment.strategy": f"{_PACKAGE}.{_ASSIGNORS[config['assignor']]}"}  # fmt: skip
-    if config["static_member"]:
-        sessions["group.instance.id"] = config["name"]
-    return {
-        **_plain(config, config["isolation"]),
-        **sessions,
-        "group.id": config["group"],
-        "enable.auto.commit": config["position"] == "auto",
-        "auto.commit.interval.ms": 500,
-        "auto.offset.reset": config["auto_offset_reset"],
-        "max.poll.records": config["transaction_records"],
-        "fetch.max.wait.ms": 100,
-    }
+def _restoring(config: Mapping[str, Any], isolation: str) -> Settings:
+    return configured(config, {**_VALUES, "isolation.level": isolation, "enable.auto.commit": False})

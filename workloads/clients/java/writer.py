@@ -9,12 +9,13 @@ from harness.provenance import HEADER
 from workloads.clients.java.calls import (
     CALL_TIMEOUT_MS,
     call,
-    common,
+    configured,
     patience_s,
     positions,
     properties,
     start_jvm,
 )
+from workloads.clients.settings import production
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
 
@@ -28,7 +29,13 @@ class Writer:
         self._record = jpype.JClass("org.apache.kafka.clients.producer.ProducerRecord")
         self._header = jpype.JClass("org.apache.kafka.common.header.internals.RecordHeader")
         producer = jpype.JClass("org.apache.kafka.clients.producer.KafkaProducer")
-        self._producer = producer(properties(_configured(config, transactional_id)))
+        ours = production(config, transactional_id)
+        # A batch is given up after this; it must be at least linger and request time-out together.
+        patience = max(config["message_timeout_ms"], config["request_timeout_ms"] + ours["linger.ms"])
+        self._producer = producer(properties(configured(config, {
+            **ours, "key.serializer": _BYTES, "value.serializer": _BYTES, "delivery.timeout.ms": patience,
+            "max.block.ms": CALL_TIMEOUT_MS,
+        })))  # fmt: skip
 
     def start(self) -> None:
         if self._transactional:
@@ -73,25 +80,3 @@ class Writer:
 
 def _array(data: bytes) -> Any:
     return jpype.JArray(jpype.JByte)(data)
-
-
-def _configured(config: Mapping[str, Any], transactional_id: str | None) -> dict[str, Any]:
-    transactions: dict[str, Any] = {}
-    if transactional_id is not None:
-        transactions = {
-            "transactional.id": transactional_id,
-            "transaction.timeout.ms": config["transaction_timeout_ms"],
-            "retry.backoff.ms": 5,
-        }
-    linger_ms = 2
-    return {
-        **common(config),
-        "key.serializer": _BYTES,
-        "value.serializer": _BYTES,
-        "enable.idempotence": config["idempotent"],
-        "linger.ms": linger_ms,
-        # A batch is given up after this; it must be at least linger and request time-out together.
-        "delivery.timeout.ms": max(config["message_timeout_ms"], config["request_timeout_ms"] + linger_ms),
-        "max.block.ms": CALL_TIMEOUT_MS,
-        **transactions,
-    }

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from workloads.clients import ClientError
+from workloads.clients.settings import Settings, settled
 
 Result = TypeVar("Result")
 CALL_TIMEOUT_S = 5.0
@@ -18,16 +19,9 @@ _WAITING = (
 )  # fmt: skip
 
 
-def common(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": config["bootstrap"],
-        "client.id": f"{config['name']}-{config['incarnation']}",
-        "reconnect.backoff.ms": 50,
-        "reconnect.backoff.max.ms": 1000,
-        "topic.metadata.refresh.interval.ms": 5000,
-        "log_level": 3,
-        **config["client_config"],
-    }
+def configured(config: Mapping[str, Any], ours: Settings) -> Settings:
+    """Any client of this library."""
+    return settled(config, {"topic.metadata.refresh.interval.ms": 5000, "log_level": 3, **ours})
 
 
 def patience_s(config: Mapping[str, Any]) -> float:

@@ -28,11 +28,12 @@ from workloads.clients.librdkafka.calls import (
     CALL_TIMEOUT_S,
     call,
     client_error,
-    common,
+    configured,
     patience_s,
     positions,
     retrying,
 )
+from workloads.clients.settings import membership
 
 _POLL_TIMEOUT_S = 0.1
 
@@ -48,13 +49,18 @@ class Reader:
         # Who hands out the partitions bit by bit, takes and gives them back so too.
         self._eager = config["group_protocol"] == "classic" and config["assignor"] != "cooperative-sticky"
         self._patience_s = patience_s(config)
-        self._consumer = Consumer(_configured(config))
+        self._consumer = Consumer(configured(config, {
+            **membership(config, config["assignor"]), "fetch.wait.max.ms": 100, "fetch.queue.backoff.ms": 5,
+            "queued.max.messages.kbytes": 4096,
+        }))  # fmt: skip
         self._rebalanced = False
         self._assigned: list[int] = []
         self._next: dict[int, int] = {}
         self._group: Any = None
         # Names the group without a member, as positions committed by hand do: nobody can be fenced by it.
-        self._nobody = Consumer({**common(config), "group.id": config["group"]}) if not config["generation"] else None
+        self._nobody = None
+        if not config["generation"]:
+            self._nobody = Consumer(configured(config, {"group.id": config["group"]}))
 
     def start(self) -> None:
         if self._fixed is not None:
@@ -104,11 +110,10 @@ class Reader:
 
     def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         place = TopicPartition(topic, partition, OFFSET_BEGINNING)
-        client = {key: self._config[key] for key in ("bootstrap", "client_config", "name", "incarnation")}
         ends: list[int] = []
 
         def high_watermark() -> None:
-            admin = AdminClient(common(client))
+            admin = AdminClient(configured(self._config, {}))
             told = admin.list_offsets(
                 {TopicPartition(topic, partition): OffsetSpec.latest()}, request_timeout=CALL_TIMEOUT_S,
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
@@ -116,8 +121,10 @@ class Reader:
             ends[:] = [each.result(CALL_TIMEOUT_S).offset for each in told.values()]
 
         self._retrying("list-offsets", high_watermark)
-        reader = Consumer({**common(client), "group.id": f"{client['name']}-restores", "enable.partition.eof": True,
-                           "isolation.level": "read_committed", "enable.auto.commit": False})  # fmt: skip
+        reader = Consumer(configured(self._config, {
+            "group.id": f"{self._config['name']}-restores", "enable.partition.eof": True,
+            "isolation.level": "read_committed", "enable.auto.commit": False,
+        }))  # fmt: skip
         try:
             reader.assign([place])
             yield from self._until(reader, ends[0])
@@ -184,25 +191,3 @@ class Reader:
 
     def _retrying(self, name: str, function: Callable[[], object]) -> None:
         retrying(name, self._patience_s, function)
-
-
-def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    sessions: dict[str, Any] = {"group.protocol": "consumer"}
-    if config["group_protocol"] == "classic":
-        session_timeout_ms = config["session_timeout_ms"]
-        sessions = {"session.timeout.ms": session_timeout_ms, "heartbeat.interval.ms": session_timeout_ms // 4,
-                    "partition.assignment.strategy": config["assignor"]}  # fmt: skip
-    if config["static_member"]:
-        sessions["group.instance.id"] = config["name"]
-    return {
-        **common(config),
-        **sessions,
-        "group.id": config["group"],
-        "enable.auto.commit": config["position"] == "auto",
-        "auto.commit.interval.ms": 500,
-        "isolation.level": config["isolation"],
-        "auto.offset.reset": config["auto_offset_reset"],
-        "fetch.wait.max.ms": 100,
-        "fetch.queue.backoff.ms": 5,
-        "queued.max.messages.kbytes": 4096,
-    }

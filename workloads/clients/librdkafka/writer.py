@@ -12,11 +12,12 @@ from workloads.clients.librdkafka.calls import (
     CALL_TIMEOUT_S,
     call,
     client_error,
-    common,
+    configured,
     patience_s,
     positions,
     retrying,
 )
+from workloads.clients.settings import production
 
 
 class Writer:
@@ -25,7 +26,10 @@ class Writer:
         self._patience_s = patience_s(config)
         self._delivered: dict[str, list[int]] = {}
         self._failed: KafkaError | None = None
-        self._producer = Producer(_configured(config, transactional_id))
+        self._producer = Producer(configured(config, {
+            **production(config, transactional_id), "message.timeout.ms": config["message_timeout_ms"],
+            "socket.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
+        }))  # fmt: skip
 
     def start(self) -> None:
         if self._transactional:
@@ -91,22 +95,3 @@ class Writer:
         else:
             seen[0] += 1
             seen[2] = offset
-
-
-def _configured(config: Mapping[str, Any], transactional_id: str | None) -> dict[str, Any]:
-    transactions: dict[str, Any] = {}
-    if transactional_id is not None:
-        transactions = {
-            "transactional.id": transactional_id,
-            "transaction.timeout.ms": config["transaction_timeout_ms"],
-            # The default of 100 ms is what each transaction waits for, since the one before is still being completed.
-            "retry.backoff.ms": 5,
-        }
-    return {
-        **common(config),
-        "enable.idempotence": config["idempotent"],
-        "linger.ms": 2,
-        "message.timeout.ms": config["message_timeout_ms"],
-        "socket.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
-        **transactions,
-    }
