@@ -15,6 +15,7 @@ from tests.rundata import Row, RunData
 
 RUNS = Path(__file__).parent / "runs"
 ZOMBIE, ABORTS, TOTALS, DELETES = "zombie", "aborts", "totals", "deletes"
+TWICE, BANK, CHAIN = "twice", "bank", "chain"
 Expected = dict[str, set[Place]]
 MUTANTS: dict[str, "Mutant"] = {}
 

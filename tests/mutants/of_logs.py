@@ -74,6 +74,17 @@ def replica_below_the_log_start(run: RunData) -> Expected:
     return {}
 
 
+@mutant(DELETES)
+def replicas_differ_above_and_below_the_log_start(run: RunData) -> Expected:
+    """One replica has another batch above the log start, and another one still holds what was removed below it."""
+    start = run.pinned("input", 0)["start"]
+    batch = next(each for each in run.log("input", 0) if each["broker"] == "broker3" and each["first"] >= start)
+    old = {**next(each for each in run.log("input", 0) if each["broker"] == "broker2"), "first": 0, "last": 0, "crc": 1}
+    batch["crc"] ^= 1
+    run.batches.append(old)
+    return {"replica-divergence": {("input", 0, batch["first"])}}
+
+
 @mutant(ZOMBIE)
 def hung(run: RunData) -> Expected:
     """A partition has an open transaction that no coordinator knows."""

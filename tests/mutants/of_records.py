@@ -2,6 +2,7 @@
 
 from tests.mutants.catalogue import (
     ABORTS,
+    TWICE,
     ZOMBIE,
     Expected,
     change,
@@ -83,6 +84,33 @@ def doubled_on_one_topic(run: RunData) -> Expected:
     row = pick(run, "payment", 0)
     again = resent(run, row)
     return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(ABORTS)
+def doubled_on_one_topic_swapped_on_the_other(run: RunData) -> Expected:
+    """An order was paid twice, and stands in the stock behind the one after it: two causes."""
+    row = pick(run, "stock", 0)
+    other = next(each for each in each_of(run, "stock", 0) if each["offset"] == row["offset"] + 1)
+    paid = run.output(row["number"], "payment")
+    again = resent(run, paid)
+    _swap(run, row, other)
+    return {"duplicate": {place_of(paid), place_of(again)}, "reordered": {place_of(other)}}
+
+
+@mutant(TWICE)
+def one_of_two_lost(run: RunData) -> Expected:
+    """Of the two records that an input must have on one topic, one is missing."""
+    row = pick(run)
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(TWICE)
+def three_of_two(run: RunData) -> Expected:
+    """Of the two records that an input must have on one topic, there are three."""
+    row = pick(run)
+    run.insert_output(row, row["offset"], counted=True)
+    return {"duplicate": {place_of(each) for each in run.outputs if each["number"] == row["number"]}}
 
 
 @mutant(ZOMBIE)

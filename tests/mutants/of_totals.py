@@ -1,6 +1,6 @@
 """Mutants of totals: an update that a state missed, a total that is another, one that cannot be read."""
 
-from tests.mutants.catalogue import TOTALS, Expected, each_of, input_of, mutant, pick, place_of
+from tests.mutants.catalogue import BANK, TOTALS, Expected, each_of, input_of, mutant, pick, place_of
 from tests.rundata import Row, RunData
 
 
@@ -69,6 +69,45 @@ def doubled_in_the_state_too(run: RunData) -> Expected:
     for each in later:
         each["total"] += amount
     return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(BANK)
+def balance_invented(run: RunData) -> Expected:
+    """An account has more from some transfer on than it was ever paid; both topics go on from there."""
+    row, *later = _of_account(run, pick(run, "credits"))
+    for each in [row, *later]:
+        each["total"] += 100
+    return {"wrong-aggregate": {place_of(row)}}
+
+
+@mutant(BANK)
+def debited_and_not_credited(run: RunData) -> Expected:
+    """A transfer was taken from one account and never reached the other: its record is lost, and its balance right."""
+    row, *later = _of_account(run, pick(run, "credits", 1))
+    for each in later:
+        each["total"] -= row["number"] % 100 + 1
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(BANK)
+def credit_forgotten_by_the_next_debit(run: RunData) -> Expected:
+    """A balance goes on from the one before a credit: what came in on the other topic is missed."""
+    row, following = next(
+        (one, other) for one in each_of(run, "credits", 0)
+        if len(rest := _of_account(run, one)) > 2 and (other := rest[1])["topic"] == "debits"
+    )  # fmt: skip
+    for each in _of_account(run, following):
+        each["total"] -= row["number"] % 100 + 1
+    return {"wrong-aggregate": {place_of(following)}}
+
+
+def _of_account(run: RunData, row: Row) -> list[Row]:
+    """This output and those of its account behind it, paid or received."""
+    rows = [each for each in run.outputs if each["topic"] in ("debits", "credits")
+            and (each["partition"], each["grouping"]) == (row["partition"], row["grouping"])
+            and each["source_offset"] >= row["source_offset"]]  # fmt: skip
+    return sorted(rows, key=lambda each: int(each["source_offset"]))
 
 
 def _of_key(run: RunData, row: Row) -> list[Row]:

@@ -52,6 +52,27 @@ SCENARIOS: list[dict[str, Any]] = [
         "workload": {"name": "copy", **_SMALL},
         "faults": [{"name": "delete-records", "to": "behind", "at_s": 3}],
     },
+    {
+        "name": "twice",
+        "about": "two equal records for each input; a worker is killed with its transaction open",
+        "workload": {"name": "tests/mutants/twice.py:TWICE", **_SMALL},
+        "faults": [{"name": "kill-worker", "target": "worker-1", "lasts_s": 1,
+                    "when": {"worker": 1, "phase": "produced", "count": 8}}],
+    },
+    {
+        "name": "bank",
+        "about": "transfers between accounts; a worker is killed with its transaction open",
+        "workload": {"name": "bank", **_SMALL},
+        "faults": [{"name": "kill-worker", "target": "worker-0", "lasts_s": 1,
+                    "when": {"worker": 0, "phase": "produced", "count": 8}}],
+    },
+    {
+        "name": "chain",
+        "about": "two services with a topic between; the first is killed with its transaction open",
+        "workload": {"name": "chain", **_SMALL},
+        "faults": [{"name": "kill-worker", "target": "worker-0", "lasts_s": 1,
+                    "when": {"worker": 0, "phase": "produced", "count": 8}}],
+    },
 ]  # fmt: skip
 
 

@@ -11,13 +11,24 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.mutants import damage, of_logs, of_records, of_totals, of_transactions
-from tests.mutants.catalogue import MUTANTS, Expected, Mutant
+from tests.mutants import damage, of_chain, of_logs, of_records, of_totals, of_transactions
+from tests.mutants.catalogue import (
+    ABORTS,
+    BANK,
+    CHAIN,
+    DELETES,
+    MUTANTS,
+    TOTALS,
+    TWICE,
+    ZOMBIE,
+    Expected,
+    Mutant,
+)
 from tests.packing import Found, judge, pack
 from tests.rundata import RunData
 from verifiers import spark as sessions
 
-MODULES = (of_records, of_transactions, of_logs, of_totals)  # importing them fills the catalogue
+MODULES = (of_records, of_transactions, of_logs, of_totals, of_chain)  # importing them fills the catalogue
 _HEAD = """# Mutants
 
 Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this
@@ -26,8 +37,7 @@ must be found is one that a verifier could take for an anomaly and must not. The
 two copies of a duplicate.
 
 """
-# Runs of one pipeline can be judged together.
-PACKS = {"zombie": "copy", "deletes": "copy", "aborts": "fan-out", "totals": "sums"}
+PIPELINES = {ZOMBIE: "copy", DELETES: "copy", ABORTS: "fan-out", TOTALS: "sums", TWICE: "twice", CHAIN: "chain"}
 
 
 class Packs:
@@ -55,7 +65,9 @@ class Packs:
 
 
 def _pack(mutant: Mutant) -> tuple[str, str]:
-    return PACKS[mutant.run], mutant.mode
+    """Runs of one pipeline can be judged together; not those of the bank, whose keys are made of partition and number.
+    """
+    return (mutant.name if mutant.run == BANK else PIPELINES[mutant.run]), mutant.mode
 
 
 def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mutant, Expected, Found]]:

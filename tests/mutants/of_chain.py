@@ -1,0 +1,71 @@
+"""Mutants of a chain: what happens in the topic between two services."""
+
+from tests.mutants.catalogue import CHAIN, Expected, input_of, mutant, pick, place_of
+from tests.rundata import Row, RunData
+
+
+@mutant(CHAIN)
+def made_of_an_aborted_record(run: RunData) -> Expected:
+    """The first service's transaction was aborted, and the second one has passed on what it read of it."""
+    row = pick(run)
+    made: set[tuple[int, int]] = set()
+    invoke, outcome = _transaction_between(run, row)
+    outcome["type"] = "fail"
+    for place, (_, first, last) in invoke["outputs"].items():
+        partition = int(place.rpartition("/")[2])
+        run.hide("middle", partition, first, last)
+        made |= {(partition, offset) for offset in range(first, last + 1)}
+    return {"aborted-read": {
+        place_of(each) for each in run.outputs if (each["via_partition"], each["via_offset"]) in made
+    }}  # fmt: skip
+
+
+@mutant(CHAIN)
+def lost_on_the_way(run: RunData) -> Expected:
+    """An input reached the topic between and not the end."""
+    row = pick(run)
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(CHAIN)
+def made_twice_of_one(run: RunData) -> Expected:
+    """The second service passed on one record twice."""
+    row = pick(run, partition=1)
+    again = run.insert_output(row, row["offset"], counted=True)
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(CHAIN)
+def deleted_between(run: RunData) -> Expected:
+    """Harmless: a fault deleted records of the topic between, behind the second service's position."""
+    _delete(run, "middle")
+    return {}
+
+
+@mutant(CHAIN)
+def deleted_at_the_end(run: RunData) -> Expected:
+    """Nothing is asserted by absence: a fault deleted outputs."""
+    _delete(run, "output")
+    run.outputs = [row for row in run.outputs if (row["topic"], row["partition"]) != ("output", 0) or row["offset"] > 9]
+    return {}
+
+
+def _transaction_between(run: RunData, row: Row) -> list[Row]:
+    """Invoke and outcome of the first service's transaction that wrote the record which this output was made of."""
+    place = f"{run.prefix}middle/{row['via_partition']}"
+    [told] = [
+        event for event in run.events if event["event"] == "invoke" and place in event["outputs"]
+        and event["outputs"][place][1] <= row["via_offset"] <= event["outputs"][place][2]
+    ]  # fmt: skip
+    return [
+        event for event in run.events if event["event"] in ("invoke", "outcome")
+        and all(event[key] == told[key] for key in ("source", "incarnation", "transaction"))
+    ]  # fmt: skip
+
+
+def _delete(run: RunData, topic: str) -> None:
+    run.pinned(topic, 0)["start"] = 10
+    mark = {"partition": 0, "position": 20, "low_watermark": 10}
+    run.events.insert(-1, {"at": 50.0, "source": "nemesis", "event": "records-deleted", "topic": topic,
+                           "partitions": [mark]})  # fmt: skip
