@@ -66,6 +66,7 @@ class Cluster:
         self._admin: Admin | None = None
         self.wire: Wire | None = None
         self.used_up = False
+        self._replaced: dict[str, bytes] = {}
         self._wired: dict[str, str] = {}
 
     @property
@@ -220,6 +221,7 @@ class Cluster:
         """Stop a node cleanly and start it with another release, on its own data. The cluster is used up by it."""
         self.used_up = True
         self.stop(node)
+        self._replaced[node] = self._replaced.get(node, b"") + self._container(node).logs(timestamps=False)
         with (self.folder / "cluster.env").open("a") as environment:
             environment.write(f"ONCEPROOF_{node.upper()}_IMAGE={images.kafka(version)}\n")
         self._start(node)
@@ -259,11 +261,13 @@ class Cluster:
             return False
 
     def collect_logs(self, folder: Path, *, since_s: float) -> None:
-        """Write each container's log since that wall-clock time to `<node>.log`."""
+        """Write each container's log since that wall-clock time to `<node>.log`, behind all that the ones said which it
+        replaced."""
         folder.mkdir(parents=True, exist_ok=True)
 
         def collect(node: str) -> None:
-            (folder / f"{node}.log").write_bytes(self._container(node).logs(since=since_s, timestamps=False))
+            told: bytes = self._container(node).logs(since=since_s, timestamps=False)
+            (folder / f"{node}.log").write_bytes(self._replaced.get(node, b"") + told)
 
         with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
             list(pool.map(collect, (*topology.NODES, "toxiproxy")))
