@@ -6,14 +6,14 @@ does a folder that is not what was collected, of which nothing else is said.
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from harness import expectation, history, plan, registry, vacuity, verdict
+from harness import clients, expectation, history, plan, registry, vacuity, verdict
 from harness.errors import BadInput
 from harness.expectation import Outcome
 from harness.protocols import Event
@@ -41,11 +41,11 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
         with suppress(Exception):  # the session may have died; the checks then say so
             tables.spark.catalog.clearCache()
     reasons = [*damage, *(reason for check in checks for reason in check.reasons)]
-    reasons += vacuity.vacuous(planned, events) + _troubles(events)
+    run = next((event for event in events if event["event"] == "run"), {})
+    versions = {**run.get("versions", {}), **_libraries(events)}
+    reasons += vacuity.vacuous(planned, events) + _troubles(events) + _other_client(versions)
     findings = [finding for check in checks for finding in check.findings]
     word = verdict.decide(findings, reasons)
-    run = next((event for event in events if event["event"] == "run"), {})
-    versions = run.get("versions", {})
     came = Outcome(word=word, findings=findings, reasons=reasons, events=events, versions=versions)
     judged, bug = expectation.judge(planned.scenario, came), planned.scenario.bug
     results = Results(
@@ -79,6 +79,23 @@ def _troubles(events: Sequence[Event]) -> list[Reason]:
     if not any(event["event"] == "quiesced" for event in events):
         reasons.append(Reason(kind="harness-error", says="the run ended before it came to rest"))
     return reasons
+
+
+_LIBRARY = "workers' client"
+
+
+def _libraries(events: Sequence[Event]) -> dict[str, str]:
+    """What the workers' own libraries say that they are."""
+    told = {event["client"] for event in events if event["event"] == "ready" and "client" in event}
+    return {_LIBRARY: ", ".join(sorted(told))} if told else {}
+
+
+def _other_client(versions: Mapping[str, str]) -> list[Reason]:
+    """A run that asked for a version of a client says nothing about another one."""
+    asked, told = clients.version(versions.get("client", "")), versions.get(_LIBRARY, "")
+    if not asked or not told or asked in told.split():
+        return []
+    return [Reason(kind="harness-error", says=f"the workers' client is {told}, and {asked} was asked for")]
 
 
 def _counts(tables: Tables) -> dict[str, int]:

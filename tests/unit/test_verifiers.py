@@ -137,3 +137,16 @@ def test_a_spark_session_killed_in_the_middle_is_never_valid(good_run: GoodRun, 
         [sys.executable, "-c", _KILLS_SPARK, str(folder)], capture_output=True, text=True, timeout=240, check=False
     )
     assert judged.stdout.splitlines() == ["unknown: harness-error", "valid"], judged.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("library", "reasons"), [("confluent-kafka 2.6.1 with librdkafka 2.6.1", 0), ("Java 4.3.1", 1)]
+)
+def test_a_run_with_another_client_than_asked_for_says_nothing(
+    spark: SparkSession, good_run: GoodRun, tmp_path: Path, library: str, reasons: int
+) -> None:
+    good_run.note("run", command="", versions={"client": "librdkafka==2.6.1"}, names={})
+    good_run.note("ready", source="worker-0", incarnation=1, client=library)
+    results = verify(good_run.write(tmp_path / "run"))
+    assert results.versions["workers' client"] == library
+    assert [reason.kind for reason in results.reasons] == ["harness-error"] * reasons

@@ -56,6 +56,9 @@ class Driver(Protocol):
     def Reader(self) -> "Callable[[Mapping[str, Any]], Reader]": ...
     @property
     def Writer(self) -> "Callable[[Mapping[str, Any], str | None], Writer]": ...
+    def library(self) -> str:
+        """The library in this process, once a reader or writer is made: its name and the version that it says it is."""
+        ...
 
 
 def driver(client: str) -> Driver:

@@ -47,7 +47,7 @@ class Worker:
         if self._wiring.names != "partition":
             self._writers[None] = self._started(None)
         self._reader.start()
-        self._child.emit("ready")
+        self._child.emit("ready", client=self._driver.library())
         while not self._child.stopping.is_set():
             batch = self._reader.poll()
             if batch.assigned:
