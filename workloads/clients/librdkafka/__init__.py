@@ -1,5 +1,7 @@
 """The driver for librdkafka, through confluent-kafka: a reader and writers."""
 
+import importlib.metadata
+
 import confluent_kafka
 
 from workloads.clients.librdkafka.reader import Reader
@@ -9,4 +11,5 @@ __all__ = ["Reader", "Writer", "library"]
 
 
 def library() -> str:
-    return f"confluent-kafka {confluent_kafka.version()[0]} with librdkafka {confluent_kafka.libversion()[0]}"
+    binding = importlib.metadata.version("confluent-kafka")
+    return f"confluent-kafka {binding} with librdkafka {confluent_kafka.libversion()[0]}"
