@@ -13,7 +13,7 @@ from harness.pytest_plugin import Chaos
 QUICK = {
     "bank-worker-killed", "chain-records-deleted", "copy-per-partition-zombie", "control-at-least-once",
     "control-read-uncommitted", "control-two-transactions", "control-not-idempotent", "copy-broker-killed",
-    "copy-hijacked", "copy-records-deleted-past", "copy-rebalances", "copy-zombie-generation", "late-end-txn",
+    "copy-hijacked", "copy-records-deleted-past", "copy-zombie-generation", "late-end-txn",
 }  # fmt: skip
 # The main job is `make chaos`, the soak's are for the soak.
 FOLDERS = ("pipelines", "controls", "faults", "bugs", "upgrades")
