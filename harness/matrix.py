@@ -190,22 +190,25 @@ def _senseless(cell: Cell) -> str:
             return f"no {name} before Kafka {since}"
         if level > highest:
             return f"{name} goes to {highest}"
-    if cell.group_protocol == "consumer" and _numbers(cell.kafka) < (4, 0, 0):
+    if cell.group_protocol != "consumer":
+        return ""
+    if _numbers(cell.kafka) < (4, 0, 0):
         return "group.protocol=consumer is a preview before Kafka 4.0.0"
     client = clients.version(cell.client) or clients.ours(cell.client)
     since = _CONSUMER_PROTOCOL[clients.family(cell.client)]
-    if cell.group_protocol == "consumer" and _numbers(client) < _numbers(since):
+    if _numbers(client) < _numbers(since):
         return f"group.protocol=consumer is a preview in {clients.family(cell.client)} before {since}"
     return ""
 
 
 def _no_lever(cell: Cell, scenario: Scenario) -> str:
     """Why the lever of a bug's scenario has nothing to take hold of in this cell; empty when it has."""
+    if scenario.bug is None or not scenario.bug.transaction_version:
+        return ""
     since, highest = _FEATURES["transaction.version"]
     brokers = {"transaction.version": 0 if _numbers(cell.kafka) < _numbers(since) else highest, **cell.features}
     in_force = clients.transaction_version(cell.client, brokers)
-    bug = scenario.bug
-    if bug is None or not bug.transaction_version or in_force in bug.transaction_version:
+    if in_force in scenario.bug.transaction_version:
         return ""
     return f"nothing to hold with transaction.version {in_force}"
 

@@ -138,13 +138,13 @@ class RunData:
             if batch["first"] <= last and first <= batch["last"] and batch["fate"] == "visible":
                 batch["fate"] = "aborted"
                 lost = range(batch["first"], batch["last"] + 1)
-                if self.hidden is not None:
-                    self.hidden += [each for each in self.outputs
-                                    if self._place(each)[:2] == (topic, partition) and each["offset"] in lost]
-                for rows in (self.outputs, self.observed):
-                    here = [each for each in rows if self._place(each)[:2] == (topic, partition)]
-                    gone = [id(each) for each in here if each["offset"] in lost]
-                    rows[:] = [each for each in rows if id(each) not in gone]
+                for rows, seen_still in ((self.outputs, self.hidden), (self.observed, None)):
+                    gone = [each for each in rows
+                            if self._place(each)[:2] == (topic, partition) and each["offset"] in lost]
+                    ids = {id(each) for each in gone}
+                    rows[:] = [each for each in rows if id(each) not in ids]
+                    if seen_still is not None:
+                        seen_still += gone
 
     def log(self, topic: str, partition: int) -> list[Row]:
         """The batches of a partition, on all replicas."""
@@ -166,6 +166,14 @@ class RunData:
             e for e in self.events if e["event"] == "invoke" and e["source"] == f"worker-{row['worker']}"
             and (e["incarnation"], e["transaction"]) == (row["incarnation"], row["transaction"])
         )  # fmt: skip
+
+    def outcome(self, row: Row) -> Row:
+        """How the transaction that wrote an output ended."""
+        return self.outcome_of(self.invoke(row))
+
+    def outcome_of(self, manifest: Row) -> Row:
+        keys = ("source", "incarnation", "transaction")
+        return next(e for e in self.events if e["event"] == "outcome" and all(e[key] == manifest[key] for key in keys))
 
     def seen(self, row: Row) -> Row:
         """What the observer saw where an output is."""

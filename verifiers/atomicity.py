@@ -22,7 +22,7 @@ partitions, below a log start, or of which the worker was not told the offsets, 
 from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Finding
@@ -113,11 +113,12 @@ def torn(tables: Tables) -> DataFrame | None:
         .where("its_own").drop("its_own", "producer_id")
     )  # fmt: skip
     judged = parts.join(F.broadcast(visible), part, "left").withColumn("visible", F.coalesce("visible", F.lit(0)))
-    if judged.where("visible < records").isEmpty():  # speed: then every transaction is whole
-        return None
-    wrong = judged.groupBy(*TRANSACTION).agg(F.sum(F.least("visible", "records")).alias("seen"),
-                                              F.sum("records").alias("all"))  # fmt: skip
-    return unless_empty(judged.join(wrong.where("seen > 0 AND seen < all").drop("seen", "all"), TRANSACTION))
+    together = Window.partitionBy(*TRANSACTION)
+    seen, everything = F.sum(F.least("visible", "records")).over(together), F.sum("records").over(together)
+    return unless_empty(
+        judged.withColumn("seen", seen).withColumn("all", everything).where("seen > 0 AND seen < all")
+        .drop("seen", "all")
+    )  # fmt: skip
 
 
 def _parts(tables: Tables) -> DataFrame:

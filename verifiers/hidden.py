@@ -14,10 +14,9 @@ of aborted transactions: Kafka's reader and the log's segments tell one story al
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Reason
@@ -36,12 +35,12 @@ def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
     conditions = {index: says for index, sample in enumerate(samples) if (says := _bears(tables, cls, sample))}
     if not conditions or tables.hidden is None:
         return list(samples)
-    few = [
-        tables.hidden.where(says).orderBy("topic", "partition", "offset").limit(_SHOWN).withColumn("of", F.lit(index))
-        for index, says in conditions.items()
-    ]
+    asked = F.array(*(F.when(F.expr(says), F.lit(index)) for index, says in conditions.items()))
+    nth = F.row_number().over(Window.partitionBy("of").orderBy("topic", "partition", "offset"))
+    bearing = tables.hidden.withColumn("of", F.explode(F.array_compact(asked))).withColumn("nth", nth)
+    few = bearing.where(F.col("nth") <= _SHOWN)
     inside = F.expr("h.topic = b.topic AND h.partition = b.partition AND h.offset BETWEEN b.first AND b.last")
-    placed = reduce(DataFrame.unionAll, few).alias("h").join(tables.log.alias("b"), inside, "left")
+    placed = few.alias("h").join(tables.log.alias("b"), inside, "left")
     found = rows(placed.select("of", *(f"h.{name}" for name in _COLUMNS[:-1]), "fate").orderBy("of", "h.offset"))
     return [
         {**sample, "hidden": [{name: row[name] for name in _COLUMNS} for row in found if row["of"] == index]}

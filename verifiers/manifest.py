@@ -23,26 +23,23 @@ _CHUNK_BYTES = 1 << 20
 
 def seal(folder: Path) -> None:
     """Write down what is there now: plan, ledger, tables, and the history so far."""
-    document = {
+    _write(folder, {
         "schema_version": SCHEMA_VERSION,
         "files": {str(path.relative_to(folder)): _look(path) for path in _files(folder)},
         "history": _look(folder / "history.jsonl"),
-    }
-    (folder / _NAME).write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    })  # fmt: skip
 
 
 def add(folder: Path, table: Path) -> None:
     """Write down one more table of a sealed folder; what is said of the others is left as it was."""
-    document = documents.read(folder / _NAME, schema_version=SCHEMA_VERSION, missing="the run was not collected whole")
-    document["files"] |= {
-        str(path.relative_to(folder)): _look(path) for path in _files(folder) if path.is_relative_to(table)
-    }
-    (folder / _NAME).write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    document = _sealed(folder)
+    added = {str(path.relative_to(folder)): _look(path) for path in _files(folder) if path.is_relative_to(table)}
+    _write(folder, {**document, "files": document["files"] | added})
 
 
 def damage(folder: Path) -> list[str]:
     """One line for each file that is missing, new or different. Raises BadInput when there is no manifest."""
-    sealed = documents.read(folder / _NAME, schema_version=SCHEMA_VERSION, missing="the run was not collected whole")
+    sealed = _sealed(folder)
     there = {str(path.relative_to(folder)) for path in _files(folder)}
     problems = [f"{name} is missing" for name in sorted(set(sealed["files"]) - there)]
     problems += [f"{name} was not there when the run was collected" for name in sorted(there - set(sealed["files"]))]
@@ -53,6 +50,14 @@ def damage(folder: Path) -> list[str]:
     if _look(folder / "history.jsonl", sealed["history"]["bytes"]) != sealed["history"]:
         problems.append("history.jsonl is not what it was when the run was collected")
     return problems
+
+
+def _sealed(folder: Path) -> dict[str, Any]:
+    return documents.read(folder / _NAME, schema_version=SCHEMA_VERSION, missing="the run was not collected whole")
+
+
+def _write(folder: Path, document: dict[str, Any]) -> None:
+    (folder / _NAME).write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _files(folder: Path) -> Iterator[Path]:

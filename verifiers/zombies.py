@@ -37,9 +37,6 @@ def by_epoch(tables: Tables) -> DataFrame | None:
     before = Window.partitionBy("topic", "partition", "producer_id").orderBy("first").rowsBetween(
         Window.unboundedPreceding, -1
     )  # fmt: skip
-    epochs = (F.min("producer_epoch").alias("low"), F.max("producer_epoch").alias("high"))
-    if tables.log.groupBy("topic", "partition", "producer_id").agg(*epochs).where("low < high").isEmpty():  # speed
-        return None
     return unless_empty(
         tables.log.withColumn("highest", F.max("producer_epoch").over(before))
         .where("producer_epoch < highest AND fate = 'visible'")

@@ -4,6 +4,7 @@ A data mutant changes the tables (and whatever must agree with them) as the faul
 expected of it is exact: these classes at these places, nothing else. A harmless one changes what must not matter.
 """
 
+import json
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -29,6 +30,11 @@ class Mutant:
     mode: str
     about: str
     change: Callable[[RunData], Expected]
+
+    @property
+    def workload(self) -> str:
+        name: str = json.loads(_recorded(self.run).plan_json)["scenario"]["workload"]["name"]
+        return name
 
     def make(self) -> tuple[RunData, Expected]:
         run = deepcopy(_recorded(self.run))

@@ -9,8 +9,8 @@ def made_of_an_aborted_record(run: RunData) -> Expected:
     """The first service's transaction was aborted, and the second one has passed on what it read of it."""
     row = pick(run)
     made: set[tuple[int, int]] = set()
-    invoke, outcome = _transaction_between(run, row)
-    outcome["type"] = "fail"
+    invoke = _manifest_between(run, row)
+    run.outcome_of(invoke)["type"] = "fail"
     for place, (_, first, last) in invoke["outputs"].items():
         partition = int(place.rpartition("/")[2])
         run.hide("middle", partition, first, last)
@@ -51,17 +51,13 @@ def deleted_at_the_end(run: RunData) -> Expected:
     return {}
 
 
-def _transaction_between(run: RunData, row: Row) -> list[Row]:
-    """Invoke and outcome of the first service's transaction that wrote the record which this output was made of."""
+def _manifest_between(run: RunData, row: Row) -> Row:
+    """The manifest of the first service's transaction that wrote the record which this output was made of."""
     place = f"{run.prefix}middle/{row['via_partition']}"
-    [told] = [
+    return next(
         event for event in run.events if event["event"] == "invoke" and place in event["outputs"]
         and event["outputs"][place][1] <= row["via_offset"] <= event["outputs"][place][2]
-    ]  # fmt: skip
-    return [
-        event for event in run.events if event["event"] in ("invoke", "outcome")
-        and all(event[key] == told[key] for key in ("source", "incarnation", "transaction"))
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def _delete(run: RunData, topic: str) -> None:

@@ -2,6 +2,7 @@
 
 from tests.mutants.catalogue import BANK, TOTALS, Expected, each_of, input_of, mutant, pick, place_of
 from tests.rundata import Row, RunData
+from workloads.sums import amount
 
 
 @mutant(TOTALS)
@@ -55,7 +56,7 @@ def lost_from_the_state_too(run: RunData) -> Expected:
     for topic in ("sums", "changelog"):
         row, *later = _of_key(run, run.output(number, topic))
         for each in later:
-            each["total"] -= number % 100 + 1
+            each["total"] -= amount(number)
         run.remove_output(row)
     return {"lost": places}
 
@@ -64,10 +65,9 @@ def lost_from_the_state_too(run: RunData) -> Expected:
 def doubled_in_the_state_too(run: RunData) -> Expected:
     """An input was taken in twice, in one transaction: it is a duplicate, and every step of a total is right."""
     row, *later = _of_key(run, pick(run, "sums"))
-    amount = row["number"] % 100 + 1
-    again = run.insert_output({**row, "total": row["total"] + amount}, row["offset"], counted=True)
+    again = run.insert_output({**row, "total": row["total"] + amount(row["number"])}, row["offset"], counted=True)
     for each in later:
-        each["total"] += amount
+        each["total"] += amount(row["number"])
     return {"duplicate": {place_of(row), place_of(again)}}
 
 
@@ -85,7 +85,7 @@ def debited_and_not_credited(run: RunData) -> Expected:
     """A transfer was taken from one account and never reached the other: its record is lost, and its balance right."""
     row, *later = _of_account(run, pick(run, "credits", 1))
     for each in later:
-        each["total"] -= row["number"] % 100 + 1
+        each["total"] -= amount(row["number"])
     run.remove_output(row)
     return {"lost": {input_of(row)}}
 
@@ -98,20 +98,17 @@ def credit_forgotten_by_the_next_debit(run: RunData) -> Expected:
         if len(rest := _of_account(run, one)) > 2 and (other := rest[1])["topic"] == "debits"
     )  # fmt: skip
     for each in _of_account(run, following):
-        each["total"] -= row["number"] % 100 + 1
+        each["total"] -= amount(row["number"])
     return {"wrong-aggregate": {place_of(following)}}
 
 
-def _of_account(run: RunData, row: Row) -> list[Row]:
-    """This output and those of its account behind it, paid or received."""
-    rows = [each for each in run.outputs if each["topic"] in ("debits", "credits")
+def _of_key(run: RunData, row: Row, *topics: str) -> list[Row]:
+    """This output and those of its key behind it, in its partition of its own topic, or of all of these topics."""
+    rows = [each for each in run.outputs if each["topic"] in (topics or (row["topic"],))
             and (each["partition"], each["grouping"]) == (row["partition"], row["grouping"])
             and each["source_offset"] >= row["source_offset"]]  # fmt: skip
     return sorted(rows, key=lambda each: int(each["source_offset"]))
 
 
-def _of_key(run: RunData, row: Row) -> list[Row]:
-    """This output and those of its key behind it, in its partition."""
-    rows = [each for each in each_of(run, row["topic"], row["partition"]) if each["grouping"] == row["grouping"]
-            and each["offset"] >= row["offset"]]  # fmt: skip
-    return sorted(rows, key=lambda each: int(each["offset"]))
+def _of_account(run: RunData, row: Row) -> list[Row]:
+    return _of_key(run, row, "debits", "credits")

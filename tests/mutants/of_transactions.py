@@ -70,7 +70,7 @@ def half_committed_across_topics(run: RunData) -> Expected:
 def half_of_an_info(run: RunData) -> Expected:
     """Commit was called and its answer lost; the stock shows the transaction, one partition of the payment does not."""
     row = pick(run, "payment", 1)
-    _outcome(run, row)["type"] = "info"
+    run.outcome(row)["type"] = "info"
     part = _part(run, row)
     run.hide("payment", 1, part[1], part[2])
     return {"torn-transaction": {("payment", 1, part[1])}}
@@ -111,7 +111,7 @@ def moved_to_another_transaction(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def info_committed(run: RunData) -> Expected:
     """Harmless: commit was called, its answer lost, and it took effect."""
-    _outcome(run, pick(run))["type"] = "info"
+    run.outcome(pick(run))["type"] = "info"
     return {}
 
 
@@ -119,7 +119,7 @@ def info_committed(run: RunData) -> Expected:
 def info_aborted(run: RunData) -> Expected:
     """Harmless: commit was called, its answer lost, and it did not take effect; a later transaction did it again."""
     rows = final(run, "payment")
-    _outcome(run, rows[0])["type"] = "info"
+    run.outcome(rows[0])["type"] = "info"
     redo(run, rows)
     for row in rows:
         part = _part(run, row)
@@ -148,7 +148,7 @@ def aborted_and_observed(run: RunData) -> Expected:
 def committed_without_commit(run: RunData) -> Expected:
     """The log shows a transaction as committed whose worker never came to call commit."""
     row = pick(run)
-    run.events.remove(_outcome(run, row))
+    run.events.remove(run.outcome(row))
     run.events.remove(run.invoke(row))
     return {"aborted-read": {place_of(each) for each in of_transaction(run, row)}}
 
@@ -157,7 +157,7 @@ def committed_without_commit(run: RunData) -> Expected:
 def committed_after_an_acknowledged_abort(run: RunData) -> Expected:
     """The log shows a transaction as committed whose abort was acknowledged, and commit was never called."""
     row = pick(run)
-    _outcome(run, row)["type"] = "fail"
+    run.outcome(row)["type"] = "fail"
     return {"aborted-read": {place_of(each) for each in of_transaction(run, row)}}
 
 
@@ -261,12 +261,6 @@ def _spread(run: RunData, topic: str) -> Row:
         if row["topic"] == topic and len(places) > 1:
             return row
     raise LookupError("no transaction wrote to two partitions")
-
-
-def _outcome(run: RunData, row: Row) -> Row:
-    manifest = run.invoke(row)
-    keys = ("source", "incarnation", "transaction")
-    return next(e for e in run.events if e["event"] == "outcome" and all(e[key] == manifest[key] for key in keys))
 
 
 def _aborted(run: RunData, partition: int) -> list[Row]:

@@ -12,18 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.mutants import damage, of_chain, of_logs, of_records, of_totals, of_transactions
-from tests.mutants.catalogue import (
-    ABORTS,
-    BANK,
-    CHAIN,
-    DELETES,
-    MUTANTS,
-    TOTALS,
-    TWICE,
-    ZOMBIE,
-    Expected,
-    Mutant,
-)
+from tests.mutants.catalogue import BANK, MUTANTS, Expected, Mutant
 from tests.packing import Found, judge, pack
 from tests.rundata import RunData
 from verifiers import spark as sessions
@@ -37,7 +26,6 @@ must be found is one that a verifier could take for an anomaly and must not. The
 two copies of a duplicate.
 
 """
-PIPELINES = {ZOMBIE: "copy", DELETES: "copy", ABORTS: "fan-out", TOTALS: "sums", TWICE: "twice", CHAIN: "chain"}
 
 
 class Packs:
@@ -46,14 +34,14 @@ class Packs:
     def __init__(self, work: Path) -> None:
         self.mutants = sorted(MUTANTS.values(), key=lambda each: (*_pack(each), each.name))
         self.made: list[tuple[Path, list[tuple[Mutant, Expected]]]] = []
-        for key, group in groupby(self.mutants, key=_pack):
+        for _, group in groupby(self.mutants, key=_pack):
             runs: list[RunData] = []
             expected = []
             for each in group:
                 run, wanted = each.make()
                 runs.append(run)
                 expected.append((each, wanted))
-            self.made.append((pack(runs).write(work / "-".join(key)), expected))
+            self.made.append((pack(runs).write(work / str(len(self.made))), expected))
 
     def each(self) -> range:
         return range(len(self.made))
@@ -67,7 +55,7 @@ class Packs:
 def _pack(mutant: Mutant) -> tuple[str, str]:
     """Runs of one pipeline can be judged together; not those of the bank, whose keys are made of partition and number.
     """
-    return (mutant.name if mutant.run == BANK else PIPELINES[mutant.run]), mutant.mode
+    return (mutant.name if mutant.run == BANK else mutant.workload), mutant.mode
 
 
 def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mutant, Expected, Found]]:

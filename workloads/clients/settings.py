@@ -5,6 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 Settings = dict[str, Any]
+_PATIENCE_S = 60.0
+
+
+def patience_s(config: Mapping[str, Any]) -> float:
+    """Every retry ends: the broker has aborted by then, and what is still refused is refused for good."""
+    return float(config["transaction_timeout_ms"]) / 1000 + _PATIENCE_S
 
 
 def settled(config: Mapping[str, Any], ours: Mapping[str, Any]) -> Settings:

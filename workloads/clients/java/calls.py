@@ -13,7 +13,6 @@ from workloads.clients.settings import Settings, settled
 
 Result = TypeVar("Result")
 CALL_TIMEOUT_MS = 5000
-_PATIENCE_S = 60.0
 _FATAL = {"PRODUCER_FENCED", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE",
           "UNSUPPORTED_VERSION", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}  # fmt: skip
 
@@ -63,11 +62,6 @@ def positions(topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str) 
     for partition, (_, following) in ranges.items():
         made.put(partition_of(topic, partition), position(following, metadata))
     return made
-
-
-def patience_s(config: Mapping[str, Any]) -> float:
-    """Every retry ends: the broker has aborted by then, and what is still refused is refused for good."""
-    return float(config["transaction_timeout_ms"]) / 1000 + _PATIENCE_S
 
 
 def call(name: str, function: Callable[[], Result], *, patience: float = 0) -> Result:

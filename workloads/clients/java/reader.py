@@ -18,12 +18,11 @@ from workloads.clients.java.calls import (
     configured,
     millis,
     partition_of,
-    patience_s,
     positions,
     properties,
     start_jvm,
 )
-from workloads.clients.settings import Settings, membership
+from workloads.clients.settings import Settings, membership, patience_s
 
 _POLL_TIMEOUT_MS = 100
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"

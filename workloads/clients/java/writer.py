@@ -10,12 +10,11 @@ from workloads.clients.java.calls import (
     CALL_TIMEOUT_MS,
     call,
     configured,
-    patience_s,
     positions,
     properties,
     start_jvm,
 )
-from workloads.clients.settings import production
+from workloads.clients.settings import patience_s, production
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
 

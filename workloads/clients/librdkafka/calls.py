@@ -11,7 +11,6 @@ from workloads.clients.settings import Settings, settled
 
 Result = TypeVar("Result")
 CALL_TIMEOUT_S = 5.0
-_PATIENCE_S = 60.0
 _WAITING = (
     KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._WAIT_COORD,
     KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR, KafkaError.REQUEST_TIMED_OUT,
@@ -22,11 +21,6 @@ _WAITING = (
 def configured(config: Mapping[str, Any], ours: Settings) -> Settings:
     """Any client of this library."""
     return settled(config, {"topic.metadata.refresh.interval.ms": 5000, "log_level": 3, **ours})
-
-
-def patience_s(config: Mapping[str, Any]) -> float:
-    """Every retry ends: the broker has aborted by then, and what is still refused is refused for good."""
-    return float(config["transaction_timeout_ms"]) / 1000 + _PATIENCE_S
 
 
 def positions(topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str) -> list[TopicPartition]:

@@ -29,11 +29,10 @@ from workloads.clients.librdkafka.calls import (
     call,
     client_error,
     configured,
-    patience_s,
     positions,
     retrying,
 )
-from workloads.clients.settings import membership
+from workloads.clients.settings import membership, patience_s
 
 _POLL_TIMEOUT_S = 0.1
 

@@ -13,11 +13,10 @@ from workloads.clients.librdkafka.calls import (
     call,
     client_error,
     configured,
-    patience_s,
     positions,
     retrying,
 )
-from workloads.clients.settings import production
+from workloads.clients.settings import patience_s, production
 
 
 class Writer:
