@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 
+from harness import beside
 from harness.pool import Clusters
 from harness.progress import Progress
 from harness.run import Run
@@ -60,6 +61,7 @@ def run(
     """Run them all; `done` is called after each. Raises HarnessError when no cluster comes up."""
     lines: list[Line] = []
     clusters = Clusters(keep=options.keep)
+    beside.start_spark(options.master)
     try:
         for number, (scenario, seed) in enumerate(runs):
             clusters.keep_only(each.cluster for each, _ in runs[number:])

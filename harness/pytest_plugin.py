@@ -65,6 +65,7 @@ class Chaos:
     def start(self, scenario: Scenario | Path | None = None, *, faults: bool = True) -> Run:
         """A run whose steps the test takes itself. Close it (`with contextlib.closing(run)`). Without its faults it
         must be `unknown: vacuous`."""
+        from harness import beside
         from harness import scenario as scenarios
         from harness.run import Run
 
@@ -77,6 +78,7 @@ class Chaos:
             spec = loaded.cluster.model_copy(update={"version": self._version})
             loaded = loaded.model_copy(update={"cluster": spec})
         command = f"onceproof run {self._scenario or loaded.name} --seed {self.seed} --kafka {loaded.cluster.version}"
+        beside.start_spark()
         return Run(
             loaded, seed=self.seed, cluster=self._clusters.get(loaded.cluster), runs=self._runs, command=command,
             faults=faults,

@@ -9,8 +9,6 @@ and ends the processes that it started.
 
 import importlib
 import json
-import os
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -43,7 +41,6 @@ _TOPIC_CONFIG = {
 }
 _READY_DEADLINE_S = 60.0
 _WORK_DEADLINE_S = 900.0
-_NICE = 15
 
 
 class Run:
@@ -108,7 +105,6 @@ class Run:
         self.crew.start()
         self._monitor.start()
         self._await_workers()
-        threading.Thread(target=self._warm_up, name="starts Spark", daemon=True).start()
         self.crew.start_generator()
         self.history.wait(
             "the generator's first records", lambda e: e["event"] == "sent", deadline_s=_READY_DEADLINE_S,
@@ -259,15 +255,6 @@ class Run:
             )
 
         until("the group to share out the partitions", shared, deadline_s=_READY_DEADLINE_S)
-
-    def _warm_up(self) -> None:
-        """Start Spark beside the run, at the lowest priority: it takes what workers and brokers leave."""
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # this thread's, and its children's
-        try:
-            importlib.import_module("verifiers.spark").warm_up(self._master)
-            importlib.import_module("harness.report")
-        except Exception as error:  # collect meets it again, in the run's own thread
-            self.history.append("harness", "spark-did-not-start", reason=str(error)[:300])
 
     def _report(self) -> None:
         self.progress.phase("report")
