@@ -21,7 +21,7 @@ mutants: setup
 
 # Each condition of the verifiers taken out in turn: about an hour on two cores.
 conditions: setup
-	$(VENV)/python -m tests.mutants.conditions
+	$(VENV)/python -m tests.mutants.conditions --table docs/conditions.md
 
 check: setup
 	$(VENV)/ruff check .

@@ -58,7 +58,7 @@ def aborted(tables: Tables) -> DataFrame | None:
 
 def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame | None:
     """Outputs made of a record of the topic between that was aborted: its reader must not have seen it."""
-    if not tables.workload.via:
+    if not tables.workload.via:  # speed: nothing is between
         return None
     there = hidden.where(F.col("topic") == tables.workload.via).select(
         F.col("partition").alias("via_partition"), F.col("offset").alias("via_offset")

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,16 @@ from verifiers import spark as sessions
 
 MODULES = ("accounts", "aggregate", "atomicity", "causes", "completeness", "exactly_once", "inputs", "offsets",
            "order", "readers", "replicas", "summary", "tables", "transactions", "zombies")  # fmt: skip
+
+_HEAD = """# Conditions
+
+Each condition of each verifier, taken out alone, and the mutants (mutants.md) that are then judged otherwise. `make
+conditions` does it and writes this table; a condition that no mutant needs has nobody in the last column, and fails it.
+Lines marked `# speed` in the source decide how fast the answer comes, not which; they are left alone.
+
+| verifier | line | taken out | then judged otherwise |
+|---|---|---|---|
+"""
 
 
 @cache
@@ -59,13 +70,14 @@ class Judged:
         self._right: dict[tuple[Path, tuple[str, ...]], list[Found]] = {}
         self._latest: list[Path] = []
 
-    def otherwise(self, module: str) -> str:
-        """The mutants that are now judged otherwise, and what failed; empty when there are none."""
+    def otherwise(self, variant: Variant) -> str:
+        """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
         folders = sorted(self._folders, key=lambda each: -self._latest.count(each[0]))
         for folder, names in [*folders, *self._alone]:
-            right = self._right[folder, _names(module)]
+            right = self._as_it_is(folder, len(names), variant.module)
             try:
-                now = _judged(folder, len(names), module)
+                with _taken_out(variant):
+                    now = _judged(folder, len(names), variant.module)
             except Exception as error:
                 return f"(fails: {type(error).__name__})"
             wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
@@ -76,13 +88,12 @@ class Judged:
                 return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
         return ""
 
-    def note(self, module: str) -> None:
-        """Judge everything by the module as it is: that is right."""
-        self._latest = []
-        for folder, names in [*self._folders, *self._alone]:
-            if (folder, _names(module)) not in self._right:
-                found = judge(folder, sessions.session(), len(names), resting_on(module))
-                self._right[folder, _names(module)] = found
+    def _as_it_is(self, folder: Path, cases: int, module: str) -> list[Found]:
+        """What is right: the folder judged by the module as it is."""
+        key = folder, _names(module)
+        if key not in self._right:
+            self._right[key] = judge(folder, sessions.session(), cases, resting_on(module))
+        return self._right[key]
 
 
 def _judged(folder: Path, cases: int, module: str) -> list[Found]:
@@ -102,6 +113,18 @@ def _few() -> Iterator[Mutant]:
         if kind not in seen:
             seen.add(kind)
             yield each
+
+
+@contextmanager
+def _taken_out(variant: Variant) -> Iterator[None]:
+    """The module with one condition less, while the block runs."""
+    module = importlib.import_module(f"verifiers.{variant.module}")
+    original = Path(str(module.__file__)).read_text()
+    _load(module, variant.tree)
+    try:
+        yield
+    finally:
+        _load(module, original)
 
 
 def _load(module: ModuleType, code: Any) -> None:
@@ -126,21 +149,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as work:
         mutants = Judged(Path(work))
         for name in options.modules or MODULES:
-            module = importlib.import_module(f"verifiers.{name}")
-            original = Path(str(module.__file__)).read_text()
-            mutants.note(name)
             for variant in variants(name):
                 started = time.monotonic()
-                _load(module, variant.tree)
-                by = mutants.otherwise(name)
-                _load(module, original)
+                by = mutants.otherwise(variant)
                 uncaught += not by
                 rows.append(f"| {name} | {variant.line} | {variant.says.replace('|', '∣')} | {by or '**nobody**'} |")
                 print(_line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
     sessions.stop()
     if options.table:
-        head = "| verifier | line | taken out | then judged otherwise |\n|---|---|---|---|\n"
-        options.table.write_text(head + "\n".join(rows) + "\n")
+        options.table.write_text(_HEAD + "\n".join(rows) + "\n")
     print(f"{len(rows)} conditions, {uncaught} that no mutant needs")  # noqa: T201
     return 1 if uncaught else 0
 
