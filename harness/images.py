@@ -29,7 +29,7 @@ def kafka(version: str) -> str:
     """The tag of that release's image, which is built when it is not there. Raises BadInput for an unknown release."""
     version = jars.release(version)  # before the engine is asked: bad input needs none
     folder = compose_dir() / "kafka"
-    parts = ("Dockerfile", "start.sh", "log4j2.yaml", "log4j.properties")
+    parts = ("Dockerfile", "start.sh", "java.sh", "archive.sh", "log4j2.yaml", "log4j.properties")
     tag = f"onceproof/kafka:{version}-{_digest(folder, parts)}"
     if present(tag):
         return tag

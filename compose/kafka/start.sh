@@ -15,13 +15,12 @@ properties=/data/server.properties
   printf '%s\n' "${EXTRA_SETTINGS:-}" | tr ';' '\n'
 } >"$properties"
 
-set -f  # Java, not the shell, expands the class path's *
-java="java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -cp /opt/kafka/libs/*"
+. /opt/kafka/java.sh
 if [ ! -e /data/log/meta.properties ]; then
   features=
   for feature in ${FEATURES:-}; do features="$features --feature $feature"; done
-  $java kafka.tools.StorageTool format --cluster-id "$CLUSTER_ID" --config "$properties" --ignore-formatted $features
+  $java $(archived storage) kafka.tools.StorageTool format --cluster-id "$CLUSTER_ID" --config "$properties" --ignore-formatted $features
 fi
-exec $java -Xms"$HEAP" -Xmx"$HEAP" -XX:+ExitOnOutOfMemoryError \
+exec $java $(archived kafka) -Xms"$HEAP" -Xmx"$HEAP" -XX:+ExitOnOutOfMemoryError \
   -Dlog4j2.configurationFile=/opt/kafka/log4j2.yaml -Dlog4j.configuration=file:/opt/kafka/log4j.properties \
   kafka.Kafka "$properties"
