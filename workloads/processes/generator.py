@@ -130,7 +130,7 @@ def _producer_config(config: dict[str, Any]) -> dict[str, Any]:
         "bootstrap.servers": config["bootstrap"],
         "client.id": "generator",
         "enable.idempotence": True,
-        "linger.ms": 20,
+        "linger.ms": 100,
         "message.timeout.ms": 120_000,
         "queue.buffering.max.messages": 1_000_000,
         "retry.backoff.ms": 50,
