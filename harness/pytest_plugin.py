@@ -65,7 +65,6 @@ class Chaos:
     def start(self, scenario: Scenario | Path | None = None, *, faults: bool = True) -> Run:
         """A run whose steps the test takes itself. Close it (`with contextlib.closing(run)`). Without its faults it
         must be `unknown: vacuous`."""
-        from harness import beside
         from harness import scenario as scenarios
         from harness.run import Run
 
@@ -78,7 +77,6 @@ class Chaos:
             spec = loaded.cluster.model_copy(update={"version": self._version})
             loaded = loaded.model_copy(update={"cluster": spec})
         command = f"onceproof run {self._scenario or loaded.name} --seed {self.seed} --kafka {loaded.cluster.version}"
-        beside.start_spark()
         return Run(
             loaded, seed=self.seed, cluster=self._clusters.get(loaded.cluster), runs=self._runs, command=command,
             faults=faults,
@@ -111,9 +109,12 @@ class Chaos:
 @pytest.fixture(scope="session")
 def onceproof_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
     """All clusters are taken down at the end, and Spark is ended if it was used."""
+    from harness import beside
     from harness.pool import Clusters
 
     clusters = Clusters(keep=request.config.getoption("--chaos-keep"))
+    if any("chaos" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        beside.start_spark()  # some test will ask for a verdict
     try:
         yield clusters
     finally:

@@ -12,8 +12,7 @@ from harness.pytest_plugin import Chaos
 # One of each kind of fault, control and pipeline, the ones that found most while they were built.
 QUICK = {
     "bank-worker-killed", "chain-records-deleted", "control-at-least-once", "control-not-idempotent",
-    "control-read-uncommitted", "copy-broker-killed", "copy-hijacked", "copy-per-partition-zombie",
-    "copy-zombie-generation", "late-end-txn",
+    "control-read-uncommitted", "copy-broker-killed", "copy-hijacked", "copy-zombie-generation", "late-end-txn",
 }  # fmt: skip
 # The main job is `make chaos`, the soak's are for the soak.
 FOLDERS = ("pipelines", "controls", "faults", "bugs", "upgrades")
