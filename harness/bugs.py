@@ -49,7 +49,7 @@ class FixedSpec(_Strict):
         return (
             kafka in SpecifierSet(self.kafka)
             and self.client in (None, clients.family(client))
-            and (clients.version(client) or clients.ours(client)) in SpecifierSet(self.client_version)
+            and clients.in_use(client) in SpecifierSet(self.client_version)
             and (not self.transaction_version or transaction_version in self.transaction_version)
         )
 

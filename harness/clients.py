@@ -40,6 +40,11 @@ def version(client: str) -> str:
     return client.partition("==")[2]
 
 
+def in_use(client: str) -> str:
+    """The version that a worker has."""
+    return version(client) or ours(client)
+
+
 def transaction_version(client: str, features: Mapping[str, int]) -> int:
     """The transaction.version in force between this client and brokers with these features; 0 before they had it.
     librdkafka up to 2.16 and the Java client before 4.0 do not bump the epoch with each transaction (KIP-890)."""

@@ -61,12 +61,12 @@ def run(
     """Run them all; `done` is called after each. Raises HarnessError when no cluster comes up."""
     lines: list[Line] = []
     clusters = Clusters(keep=options.keep)
-    beside.start_spark(options.master)
     try:
         for number, (scenario, seed) in enumerate(runs):
             clusters.keep_only(each.cluster for each, _ in runs[number:])
             options.progress.seconds.clear()
             options.progress.phase("up")
+            beside.start_spark(options.master)
             one = Run(
                 scenario, seed=seed, cluster=clusters.get(scenario.cluster), runs=options.folder,
                 progress=options.progress, command=options.command(scenario, seed), master=options.master,

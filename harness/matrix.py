@@ -194,9 +194,8 @@ def _senseless(cell: Cell) -> str:
         return ""
     if _numbers(cell.kafka) < (4, 0, 0):
         return "group.protocol=consumer is a preview before Kafka 4.0.0"
-    client = clients.version(cell.client) or clients.ours(cell.client)
     since = _CONSUMER_PROTOCOL[clients.family(cell.client)]
-    if _numbers(client) < _numbers(since):
+    if _numbers(clients.in_use(cell.client)) < _numbers(since):
         return f"group.protocol=consumer is a preview in {clients.family(cell.client)} before {since}"
     return ""
 

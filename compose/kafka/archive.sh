@@ -17,9 +17,7 @@ log.dirs=/tmp/one/log
 SETTINGS
 $java -XX:ArchiveClassesAtExit=/opt/kafka/storage.jsa \
   kafka.tools.StorageTool format --cluster-id b25jZXByb29mMDAwMDAwMA --config one.properties >/dev/null 2>&1
-$java -XX:ArchiveClassesAtExit=/opt/kafka/kafka.jsa \
-  -Dlog4j2.configurationFile=/opt/kafka/log4j2.yaml -Dlog4j.configuration=file:/opt/kafka/log4j.properties \
-  kafka.Kafka one.properties >said 2>&1 &
+$java -XX:ArchiveClassesAtExit=/opt/kafka/kafka.jsa $logging kafka.Kafka one.properties >said 2>&1 &
 node=$!
 left=120
 until grep -q 'Kafka Server started' said || ! kill -0 $node 2>/dev/null || [ $left -eq 0 ]; do

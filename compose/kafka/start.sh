@@ -21,6 +21,4 @@ if [ ! -e /data/log/meta.properties ]; then
   for feature in ${FEATURES:-}; do features="$features --feature $feature"; done
   $java $(archived storage) kafka.tools.StorageTool format --cluster-id "$CLUSTER_ID" --config "$properties" --ignore-formatted $features
 fi
-exec $java $(archived kafka) -Xms"$HEAP" -Xmx"$HEAP" -XX:+ExitOnOutOfMemoryError \
-  -Dlog4j2.configurationFile=/opt/kafka/log4j2.yaml -Dlog4j.configuration=file:/opt/kafka/log4j.properties \
-  kafka.Kafka "$properties"
+exec $java $(archived kafka) -Xms"$HEAP" -Xmx"$HEAP" -XX:+ExitOnOutOfMemoryError $logging kafka.Kafka "$properties"

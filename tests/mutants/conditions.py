@@ -92,7 +92,7 @@ class Judged:
         """What is right: the folder judged by the module as it is."""
         key = folder, _names(module)
         if key not in self._right:
-            self._right[key] = judge(folder, sessions.session(), cases, resting_on(module))
+            self._right[key] = _judged(folder, cases, module)
         return self._right[key]
 
 

@@ -54,10 +54,11 @@ def deleted_at_the_end(run: RunData) -> Expected:
 def _manifest_between(run: RunData, row: Row) -> Row:
     """The manifest of the first service's transaction that wrote the record which this output was made of."""
     place = f"{run.prefix}middle/{row['via_partition']}"
-    return next(
+    [manifest] = [
         event for event in run.events if event["event"] == "invoke" and place in event["outputs"]
         and event["outputs"][place][1] <= row["via_offset"] <= event["outputs"][place][2]
-    )  # fmt: skip
+    ]  # fmt: skip
+    return manifest
 
 
 def _delete(run: RunData, topic: str) -> None:
