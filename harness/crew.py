@@ -50,20 +50,25 @@ class Crew:
         self.crashes: list[str] = []
 
     def start(self) -> None:
-        """Workers and observer first, so that the generator's first record finds them there."""
+        """Workers, observer, and the generator, which waits: its first record must find the others there."""
         for worker in range(self._plan.scenario.workload.workers):
             self._maker.submit(self._start_worker, worker).result()
         if self._plan.scenario.workload.observer:
             self._maker.submit(self._start_observers).result()
+        self._maker.submit(self._start_generator).result()
 
-    def start_generator(self) -> None:
+    def send_load(self) -> None:
+        """Let the generator begin."""
+        self._children["generator"].send("begin")
+
+    def _start_generator(self) -> None:
         work = self._plan.scenario.workload
         config = {
             **self._common(), "seed": self._plan.seed, "records_max": self._plan.records_max, "tail_s": TAIL_S,
             "input": self._names.input, "ledger": str(self._folder / "ledger"),
             **work.model_dump(include={"records", "records_per_s", "record_bytes", "keys", "key_skew", "partitions"}),
         }  # fmt: skip
-        self._maker.submit(self._make, "generator", "workloads.processes.generator", config, {}).result()
+        self._make("generator", "workloads.processes.generator", config, {})
 
     def start_filler(self, worker: int) -> None:
         """One of the processes that fill the topics for a benchmark, in the place of generator and workers."""

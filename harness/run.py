@@ -105,7 +105,7 @@ class Run:
         self.crew.start()
         self._monitor.start()
         self._await_workers()
-        self.crew.start_generator()
+        self.crew.send_load()
         self.history.wait(
             "the generator's first records", lambda e: e["event"] == "sent", deadline_s=_READY_DEADLINE_S,
             abort=lambda: bool(self.crew.crashes),

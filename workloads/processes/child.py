@@ -24,6 +24,7 @@ _PHASE_DEADLINE_S = 600
 class Child:
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
+        self.begun = threading.Event()
         self.stopping = threading.Event()
         self._go: dict[str, threading.Event] = {}
         self._abort: set[str] = set()
@@ -84,6 +85,8 @@ class Child:
                 if command.get("abort"):
                     self._abort.add(command["fault"])
                 self._go.setdefault(command["fault"], threading.Event()).set()
+            elif command["command"] == "begin":
+                self.begun.set()
             elif command["command"] == "stop":
                 self.stopping.set()
                 for gate in self._go.values():

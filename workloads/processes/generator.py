@@ -1,8 +1,9 @@
 """The generator: inputs at a steady rate, and a ledger of what was sent and what the brokers acknowledged.
 
-It sends at least `records`, goes on at its rate until the harness says `finish` (the last fault is healed), then sends
-a tail, so that no fault meets an idle pipeline; `records_max` bounds it. Each ledger file is written whole and then
-renamed, so a generator that is killed leaves no half of one; it also leaves no end mark, and the run is then `unknown`.
+It starts when the harness says `begin`, sends at least `records`, and goes on at its rate until the harness says `stop`
+(the last fault is healed); then it sends a tail, so that no fault meets an idle pipeline; `records_max` bounds it. Each
+ledger file is written whole and then renamed, so a generator that is killed leaves no half of one; it also leaves no
+end mark, and the run is then `unknown`.
 
     ledger/sent-00000.parquet    number, partition, offset (null: not acknowledged), digest
 """
@@ -27,6 +28,7 @@ SCHEMA = pa.schema(
 )
 _PART_RECORDS = 50_000
 _TICK_S = 0.02
+_BEGIN_DEADLINE_S = 300
 _FLUSH_DEADLINE_S = 150
 
 
@@ -71,8 +73,11 @@ class Generator:
         config = self._config
         rate, least, most = config["records_per_s"], config["records"], config["records_max"]
         tail = round(rate * config["tail_s"])
+        self._child.emit("ready")
+        if not self._child.begun.wait(_BEGIN_DEADLINE_S):
+            sys.exit(f"nobody said `begin` within {_BEGIN_DEADLINE_S} s")
         started = time.monotonic()
-        reported = started
+        reported = 0.0
         end = most
         while self.sent < min(end, most):
             now = time.monotonic()
@@ -80,7 +85,7 @@ class Generator:
             self._send_until(due)
             if end == most and self._child.stopping.is_set():
                 end = max(least, self.sent + tail)
-            if now - reported >= 1:
+            if self._ledger.acknowledged and now - reported >= 1:
                 self._child.emit("sent", records=self.sent, acknowledged=self._ledger.acknowledged)
                 reported = now
             self._producer.poll(0)
