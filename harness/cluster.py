@@ -11,8 +11,10 @@ than Apache Kafka will not have them all, and a fault or check that needs one sa
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -68,6 +70,7 @@ class Cluster:
         self.used_up = False
         self._replaced: dict[str, bytes] = {}
         self._wired: dict[str, str] = {}
+        self._restarting = threading.Lock()
 
     @property
     def admin(self) -> Admin:
@@ -251,10 +254,13 @@ class Cluster:
     def _or_restarted(self, heal: Callable[[], None]) -> bool:
         """Toxiproxy may hang for good when a toxic is removed from a link whose ends have gone (its issue 558). It is
         then started anew, which closes every link: what it held is lost, as when a switch is replaced."""
-        try:
+        with suppress(HarnessError):
             heal()
             return True
-        except HarnessError:
+        with self._restarting:
+            with suppress(HarnessError):
+                heal()  # another fault's heal has started it anew
+                return False
             self._container("toxiproxy").restart(timeout=0)
             until("Toxiproxy to be back", self.proxies.healthy, deadline_s=_PROXY_DEADLINE_S)
             self.proxies.lead(self._wired)

@@ -104,17 +104,18 @@ class Nemesis:
 
     def _last(self, planned: PlannedFault) -> None:
         """`lasts_s` at least, and until somebody has committed under the fault: a pipeline that recovers only after the
-        heal shows nothing about the time before. At most twenty seconds longer; vacuity then says what was missing."""
-        field = self._field
+        heal shows nothing about the time before. A client's call that never returns is given up after the time-out of
+        its transaction; so it is at most that and twenty seconds longer, and vacuity then says what was missing."""
+        field, work = self._field, self._field.plan.scenario.workload
         since = len(field.history.events())
         field.aborted.wait(planned.spec.lasts_s)
-        wanted = field.plan.scenario.expect.commit_under_fault and field.plan.scenario.workload.workers > 1
+        wanted = field.plan.scenario.expect.commit_under_fault and work.workers > 1
         if not wanted or planned.spec.lasts_s < LASTS_LONG_S:
             return
         try:
             field.wait(
                 "a commit under the fault", lambda e: e["event"] == "outcome" and e["type"] == "ok",
-                deadline_s=_COMMIT_DEADLINE_S, since=since,
+                deadline_s=_COMMIT_DEADLINE_S + work.transaction_timeout_ms / 1000, since=since,
             )  # fmt: skip
         except DeadlineError:
             field.note("no-commit-under-fault", fault=planned.id)
