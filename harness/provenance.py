@@ -50,13 +50,30 @@ def header_sql() -> str:
     )
 
 
-def parts_sql(column: str, *, via: bool) -> list[str]:
-    """Spark SQL: each part of the header's value, from that column, by its name; with `via`, of the longer form."""
-    parts = (*_PLACE, *_WHOSE, *(_VIA if via else ()))
+def digits_sql(column: str, *, via: bool) -> list[str]:
+    """Spark SQL: the header's value from that column as integers, `told_0` and so on, for `parts_sql`; with `via`, of
+    the longer form. Eighteen digits fit into one; reading few long ones is sooner done than many short ones."""
+    groups = _groups(via)
+    length = sum(map(_length, groups))
     found, place = [], 1
-    for part in parts:
-        text = f"cast(substring({column}, {place}, {part.width}) AS string)"
-        value = f"CASE WHEN length({column}) = {_length(parts)} THEN try_cast({text} AS {part.type}) END"
-        found.append(f"{value} AS {part.name}")
-        place += part.width
+    for index, group in enumerate(groups):
+        text = f"cast(substring({column}, {place}, {_length(group)}) AS string)"
+        found.append(f"CASE WHEN length({column}) = {length} THEN try_cast({text} AS bigint) END AS told_{index}")
+        place += _length(group)
     return found
+
+
+def parts_sql(*, via: bool) -> list[str]:
+    """Spark SQL: each part of the header, by its name, from the columns of `digits_sql`."""
+    found = []
+    for index, group in enumerate(_groups(via)):
+        behind = _length(group)
+        for part in group:
+            behind -= part.width
+            digits = f"told_{index} div {10**behind}L % {10**part.width}L"
+            found.append(f"cast({digits} AS {part.type}) AS {part.name}")
+    return found
+
+
+def _groups(via: bool) -> tuple[tuple[_Part, ...], ...]:
+    return (_PLACE, _WHOSE, _VIA) if via else (_PLACE, _WHOSE)

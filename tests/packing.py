@@ -8,6 +8,7 @@ of another. All runs of a pack have the same workload.
 """
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from harness import history, plan, registry
 from tests.rundata import Row, RunData
-from verifiers import completeness, tables
+from verifiers import completeness, tables, verify
 
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
@@ -58,8 +59,9 @@ def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] =
     found = [Found() for _ in range(cases)]
     reasons: list[str] = []
     try:
-        for check in checks or registry.checks():
-            result = check(run)
+        with ThreadPoolExecutor(verify.CHECKS_AT_ONCE) as threads:
+            results = list(threads.map(lambda check: check(run), checks or registry.checks()))
+        for result in results:
             reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
             reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
             for finding in result.findings:

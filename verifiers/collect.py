@@ -31,7 +31,7 @@ from harness.cluster import LogAccess
 from harness.field import Field
 from harness.payload import NUMBER_DIGITS
 from harness.protocols import CONTENT
-from harness.provenance import header_sql, parts_sql
+from harness.provenance import digits_sql, header_sql, parts_sql
 from harness.quiesce import judged
 from verifiers import manifest, positions, segments
 from verifiers.spark import session
@@ -187,8 +187,9 @@ def _outputs(
             f"{header_sql()} AS told", *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
         .selectExpr(
-            "topic", "partition", "offset", "number", "digest", *parts_sql("told", via=bool(work.via)), *apart.values()
+            "topic", "partition", "offset", "number", "digest", *digits_sql("told", via=bool(work.via)), *apart.values()
         )
+        .selectExpr("topic", "partition", "offset", "number", "digest", *parts_sql(via=bool(work.via)), *apart.values())
     )  # fmt: skip
 
 

@@ -19,12 +19,9 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult
 from verifiers import atomicity, completeness, summary
 from verifiers.findings import Sample, finding, place
-from verifiers.spark import rows, unless_empty
+from verifiers.spark import unless_empty
 from verifiers.tables import PLACE, Tables, kept
 
-# The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part. (No
-# column here: it would belong to the first Spark session of the process.)
-_CONTENT = "coalesce(content, digest)"
 CLAIM = "what the live observer saw at an offset is what stands there at rest"
 
 
@@ -34,7 +31,7 @@ def inconsistent(tables: Tables) -> DataFrame | None:
     if tables.observed is None or _equal(tables):
         return None
     at_rest = tables.outputs.select(*PLACE, F.col("number").alias("number_at_rest"),
-                                    F.expr(_CONTENT).alias("digest_at_rest"))  # fmt: skip
+                                    F.expr(summary.ALL_OF_IT).alias("digest_at_rest"))  # fmt: skip
     lane = ["topic", "partition"]
     both = tables.observed.join(F.broadcast(tables.starts), lane).where("offset >= start").drop("start")
     differ = both.join(at_rest, PLACE, "left").where("digest_at_rest IS NULL OR digest != digest_at_rest")
@@ -48,12 +45,12 @@ def inconsistent(tables: Tables) -> DataFrame | None:
 
 def _equal(tables: Tables) -> bool:
     """Whether the observer saw just what is there at rest, by fingerprint, as it does in most runs."""
-    assert tables.observed is not None
-    observed = tables.observed.select(F.lit("observed").alias("kind"), F.xxhash64(*PLACE, "digest").alias("row"))
-    at_rest = tables.outputs.select(F.lit("at rest").alias("kind"), F.xxhash64(*PLACE, F.expr(_CONTENT)).alias("row"))
-    both = rows(observed.unionAll(at_rest).groupBy("kind").agg(*summary.fingerprint(F.col("row"))))
-    prints = {each["kind"]: summary.read(each) for each in both}
-    return prints.get("observed", summary.NOTHING) == prints.get("at rest", summary.NOTHING)
+    found = summary.contents(tables)
+    observed, at_rest = (
+        {(topic, partition): content for (what, topic, partition), content in found.items() if what == kind}
+        for kind in ("observed", "at rest")
+    )
+    return observed == at_rest
 
 
 def check(tables: Tables) -> CheckResult:

@@ -9,8 +9,8 @@ import os
 import subprocess
 import tempfile
 import threading
-import warnings
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.util import local_connect_and_auth
 
 from harness import jars, places
 
@@ -45,6 +47,7 @@ def session(master: str = "local[2]") -> SparkSession:
         if _started and _process_of(_started[0]).poll() is not None:
             _process_of(_started.pop()).stdin.close()  # its JVM has died, whoever killed it: a new one
             SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+            SparkSession._instantiatedSession = None
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -86,11 +89,12 @@ def warm_up(master: str = "local[2]") -> None:
 
 
 def rows(frame: DataFrame) -> list[Row]:
-    """The rows of a small frame. (PySpark leaves the socket that it collects through to the garbage collector.)"""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        found: list[Row] = frame.collect()
-        return found
+    """The rows of a small frame. (PySpark's own `collect` leaves its socket to the garbage collector, which warns.)"""
+    port, secret, _ = frame._jdf.collectToPython()  # done when it returns; only the answer is still to be read
+    answer, connection = local_connect_and_auth(port, secret)
+    batches: Any = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
+    with closing(connection), closing(answer):
+        return list(batches.load_stream(answer))
 
 
 def unless_empty(frame: DataFrame) -> DataFrame | None:

@@ -13,8 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from verifiers.spark import rows, small
-from verifiers.tables import TRANSACTION, Tables, kept
+from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
+# The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part. (No
+# column here: it would belong to the first Spark session of the process.)
+ALL_OF_IT = "coalesce(content, digest)"
 FATES = ("visible", "aborted", "control", "open")
 
 
@@ -64,16 +67,21 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
 
 @kept
 def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
-    """(`inputs`, `ledger` or `outputs`; the workload's own name of the topic; partition) → fingerprint.
+    """(what; the workload's own name of the topic; partition) → fingerprint.
 
-    Of the ledger: acknowledged inputs that are not below their partition's log start, since those are what the log must
-    hold. An output's hash takes in what its header says of its source.
+        inputs, ledger       the input topic, and acknowledged inputs that are not below their partition's log start,
+                             since those are what the log must hold
+        outputs              what must be as expected of them (`output_row`)
+        at rest, observed    the outputs at their places, as collect and as the live observer saw them
     """
-    kinds = [
-        output_stretches(tables).groupBy(F.lit("outputs").alias("kind"), "topic", "partition").agg(
-            F.sum("records").alias("rows"), F.sum("low").alias("low"), F.sum("high").alias("high")
-        )
-    ]  # fmt: skip
+    kinds = [_of_stretches(tables, "outputs", "low", "high")]
+    if tables.observed is not None:
+        kinds += [
+            _of_stretches(tables, "at rest", "low_at_rest", "high_at_rest"),
+            tables.observed.groupBy(F.lit("observed").alias("kind"), "topic", "partition").agg(
+                *fingerprint(F.xxhash64(*PLACE, "digest"))
+            ),
+        ]  # fmt: skip
     if tables.full:
         row = F.xxhash64("partition", "offset", "number", "digest")
         kinds += [
@@ -82,6 +90,12 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
         ]
     found = rows(reduce(DataFrame.unionAll, kinds))
     return {(r["kind"], r["topic"], r["partition"]): read(r) for r in found}
+
+
+def _of_stretches(tables: Tables, kind: str, low: str, high: str) -> DataFrame:
+    return output_stretches(tables).groupBy(F.lit(kind).alias("kind"), "topic", "partition").agg(
+        F.sum("records").alias("rows"), F.sum(low).alias("low"), F.sum(high).alias("high")
+    )  # fmt: skip
 
 
 def output_row() -> Column:
@@ -107,10 +121,10 @@ def log_holds_the_ledger(tables: Tables) -> bool:
     )  # fmt: skip
 
 
-def stretches(outputs: DataFrame) -> DataFrame:
+def stretches(outputs: DataFrame, *more: Column) -> DataFrame:
     """Outputs in stretches: of one transaction and source partition, in one partition, at a constant distance between
     source offset and own offset. So a stretch is in order in itself, and there are few of them: a pipeline that copies
-    has one for each transaction and partition. Each has the fingerprint of its rows (`output_row`).
+    has one for each transaction and partition. Each has the fingerprint of its rows (`output_row`), and `more`.
 
         output/3 offsets 10 11 12, from input/3 offsets 7 8 9        one stretch: 10..12 from 7..9
     """
@@ -118,14 +132,17 @@ def stretches(outputs: DataFrame) -> DataFrame:
     return outputs.groupBy("topic", "partition", "source_partition", *TRANSACTION, shift).agg(
         F.count("*").alias("records"), F.min("offset").alias("first"), F.max("offset").alias("last"),
         F.min("source_offset").alias("source_first"), F.max("source_offset").alias("source_last"),
-        *fingerprint(output_row())[1:],
+        *fingerprint(output_row())[1:], *more,
     )  # fmt: skip
 
 
 @kept
 def output_stretches(tables: Tables) -> DataFrame:
     """The stretches of all outputs, kept, since several checks use them."""
-    return stretches(tables.outputs).persist()
+    if tables.observed is None:
+        return stretches(tables.outputs).persist()
+    _, low, high = fingerprint(F.xxhash64(*PLACE, F.expr(ALL_OF_IT)))
+    return stretches(tables.outputs, low.alias("low_at_rest"), high.alias("high_at_rest")).persist()
 
 
 def fingerprint(row: Column) -> list[Column]:

@@ -12,8 +12,9 @@ explains at most one output.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, wraps
+from functools import wraps
 from pathlib import Path
+from threading import Lock, RLock
 from typing import Any, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -49,14 +50,18 @@ Result = TypeVar("Result")
 
 
 def kept(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]:
-    """What a function of the tables returns, computed once for each Tables, since several checks ask for it."""
+    """What a function of the tables returns, computed once for each Tables, since several checks ask for it, in threads
+    of their own. (Functions that ask for each other would wait for ever; so none may.)"""
 
     @wraps(function)
     def once(tables: "Tables") -> Result:
-        if function not in tables.results:
-            tables.results[function] = function(tables)
-        found: Result = tables.results[function]
-        return found
+        with tables.lock:
+            mine = tables.locks.setdefault(function, RLock())
+        with mine:
+            if function not in tables.results:
+                tables.results[function] = function(tables)
+            found: Result = tables.results[function]
+            return found
 
     return once
 
@@ -76,21 +81,25 @@ class Tables:
             missing="the run ended before its tables were collected",
         )  # fmt: skip
         self.results: dict[Any, Any] = {}
+        self.lock, self.locks = Lock(), dict[Any, Any]()
         self._look = look
         self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
 
     # Frames
 
-    @cached_property
+    @property
+    @kept
     def inputs(self) -> DataFrame:
         """Of the full proof only."""
         return self._parquet("tables/inputs.parquet", INPUTS)
 
-    @cached_property
+    @property
+    @kept
     def outputs(self) -> DataFrame:
         return self._parquet("tables/outputs.parquet", OUTPUTS)
 
-    @cached_property
+    @property
+    @kept
     def hidden(self) -> DataFrame | None:
         """Outputs of which a read_committed reader sees nothing; None when nobody could look for them."""
         path = self.folder / "tables" / "hidden.parquet"
@@ -98,27 +107,32 @@ class Tables:
             self._look()
         return self._parquet("tables/hidden.parquet", OUTPUTS) if path.exists() else None
 
-    @cached_property
+    @property
+    @kept
     def ledger(self) -> DataFrame:
         return self._parquet("ledger/sent-*.parquet", LEDGER)
 
-    @cached_property
+    @property
+    @kept
     def observed(self) -> DataFrame | None:
         """None when nobody watched."""
         if not any(self.folder.glob("ledger/*/observed-*.parquet")):
             return None
         return self._parquet("ledger/*/observed-*.parquet", OBSERVED).withColumn("topic", self.role_of(F.col("topic")))
 
-    @cached_property
+    @property
+    @kept
     def batches(self) -> DataFrame:
         return self._parquet("tables/batches.parquet", BATCHES)
 
-    @cached_property
+    @property
+    @kept
     def commits(self) -> DataFrame:
         """Positions that the group committed, in the order of the log; `offset` is their place in it."""
         return self._parquet("tables/commits.parquet", COMMITS)
 
-    @cached_property
+    @property
+    @kept
     def log(self) -> DataFrame:
         """The batches of each judged partition's leader, from the log start on; `topic` is the workload's own name."""
         leaders = small(
@@ -129,7 +143,8 @@ class Tables:
         mine = self.batches.join(F.broadcast(leaders), ["topic", "partition", "broker"]).where("last >= start")
         return mine.withColumn("topic", self.role_of(F.col("topic"))).drop("broker", "crc")
 
-    @cached_property
+    @property
+    @kept
     def truth(self) -> DataFrame:
         """What the inputs are. An acknowledged one comes from the ledger, so it survives delete-records. One that the
         ledger calls `info` counts when it is in the log; if it is not, it explains at most one output (least 0)."""
@@ -151,7 +166,8 @@ class Tables:
         )
         return acknowledged.unionByName(found)
 
-    @cached_property
+    @property
+    @kept
     def transactions(self) -> DataFrame:
         """The history's transactions: worker, incarnation, transaction, event (begin, invoke, outcome), type, sources,
         outputs. Read by Spark, since there is a line for each."""
@@ -159,12 +175,14 @@ class Tables:
         mine = told.where("event IN ('begin', 'invoke', 'outcome') AND startswith(source, 'worker-')")
         return mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source")
 
-    @cached_property
+    @property
+    @kept
     def unacknowledged(self) -> int:
         """How many inputs the ledger calls `info`."""
         return self.ledger.where("offset IS NULL").count()
 
-    @cached_property
+    @property
+    @kept
     def starts(self) -> DataFrame:
         """The log start of each judged partition: topic (the workload's own name), partition, start."""
         return small(
@@ -172,7 +190,8 @@ class Tables:
             "topic string, partition int, start bigint",
         )  # fmt: skip
 
-    @cached_property
+    @property
+    @kept
     def positions_frame(self) -> DataFrame:
         """`positions` as a small frame: partition, position."""
         return small(self.spark, list(self.positions.items()), "partition int, position bigint")

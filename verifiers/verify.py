@@ -7,6 +7,7 @@ does a folder that is not what was collected, of which nothing else is said.
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from verifiers import manifest
 from verifiers.spark import session
 from verifiers.tables import Tables
 
+CHECKS_AT_ONCE = 3
+
 
 def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] | None = None) -> Results:
     """Judge a run's folder and write its results.json. `look` reads what is hidden from a read_committed reader, and is
@@ -36,7 +39,8 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
     mode: Mode = "full"
     if not damage:  # nothing is concluded from tables that are not what was collected
         tables = Tables(folder, session(master), planned, events, look=look)
-        checks = [_guarded(check, tables) for check in registry.checks()]
+        with ThreadPoolExecutor(CHECKS_AT_ONCE) as threads:  # Spark plans each question on one core
+            checks = list(threads.map(lambda check: _guarded(check, tables), registry.checks()))
         counts, mode = _counts(tables), "full" if tables.full else "ledger"
         with suppress(Exception):  # the session may have died; the checks then say so
             tables.spark.catalog.clearCache()

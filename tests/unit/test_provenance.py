@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from harness.provenance import HEADER, header_sql, parts_sql, passed_on, provenance
+from harness.provenance import HEADER, digits_sql, header_sql, parts_sql, passed_on, provenance
 from verifiers.spark import rows
 
 Headers = list[tuple[str, bytes]]
@@ -12,13 +12,16 @@ RIGHT = provenance(3, 41, 1, 2, 12)
 
 def read(spark: SparkSession, headers: Headers | None, *, via: bool = False) -> tuple[int | None, ...]:
     frame = spark.createDataFrame([(headers,)], SCHEMA)
-    [row] = rows(frame.selectExpr(f"{header_sql()} AS told").selectExpr(*parts_sql("told", via=via)))
+    told = frame.selectExpr(f"{header_sql()} AS told").selectExpr(*digits_sql("told", via=via))
+    [row] = rows(told.selectExpr(*parts_sql(via=via)))
     return tuple(row)
 
 
 def test_each_part_is_read_where_it_was_written(spark: SparkSession) -> None:
     assert read(spark, [(HEADER, RIGHT)]) == (3, 41, 1, 2, 12)
     assert read(spark, [("trace", b"x"), (HEADER, RIGHT), ("more", b"")]) == (3, 41, 1, 2, 12)
+    widest = 99_999, 10**13 - 1, 999, 99_999, 10**10 - 1
+    assert read(spark, [(HEADER, provenance(*widest))]) == widest
     handed = passed_on(RIGHT, 2, 1, 7, 3, 44)
     assert read(spark, [(HEADER, handed)], via=True) == (3, 41, 2, 1, 7, 3, 44)
 
