@@ -29,7 +29,7 @@ def expected(tables: Tables) -> DataFrame:
 @kept
 def suspects(tables: Tables) -> DataFrame | None:
     """Topic and number of every output that does not fit, with the input's place; None when all fit."""
-    if _all_fit(tables):
+    if _all_fit(tables):  # speed: what follows finds nothing then
         return None
     nothing = F.lit(None).cast("bigint")
     should = expected(tables).select(
@@ -62,7 +62,7 @@ def _all_fit(tables: Tables) -> bool:
         return False
     there = summary.NOTHING
     for (kind, _, _), content in summary.contents(tables).items():
-        if kind == "outputs":
+        if kind == "outputs":  # speed: with others among them they are never equal
             there += content
     due = summary.NOTHING
     row = F.xxhash64("topic", "partition", "number", "digest", "input.partition", "input.offset")

@@ -46,8 +46,7 @@ def session(master: str = "local[2]") -> SparkSession:
     with _lock:
         if _started and _process_of(_started[0]).poll() is not None:
             _process_of(_started.pop()).stdin.close()  # its JVM has died, whoever killed it: a new one
-            SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
-            SparkSession._instantiatedSession = None
+            _forget()
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -57,6 +56,12 @@ def session(master: str = "local[2]") -> SparkSession:
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
+
+
+def _forget() -> None:
+    """PySpark's own memory of a session, which it keeps when the JVM dies."""
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
 
 
 def _process_of(spark: SparkSession) -> Any:
@@ -136,7 +141,7 @@ def _settings() -> dict[str, str]:
         "spark.ui.retainedStages": "20",
         "spark.ui.retainedTasks": "200",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.cache.maxEntries": "5000",  # all that a verdict compiles, for the next one
+        "spark.sql.codegen.cache.maxEntries": "1000",  # what a verdict compiles (200 to 300), for the next one
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
         # Kafka's source in its newer form: the older one turns each record into a Python-like Row and back.
@@ -157,9 +162,11 @@ def stop() -> None:
     with _lock:
         if _started:
             gateway: Any = _started[0].sparkContext._gateway
-            _started.pop().stop()
-            _warm.clear()
-            gateway.shutdown()
+            ended = _started.pop()
+            if gateway.proc.poll() is None:
+                ended.stop()
+                gateway.shutdown()
             gateway.proc.stdin.close()  # its JVM ends when this closes
             gateway.proc.wait(_STOP_DEADLINE_S)
-            SparkContext._gateway = SparkContext._jvm = None
+            _warm.clear()
+            _forget()
