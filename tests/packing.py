@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from harness import history, plan, registry
 from tests.rundata import Row, RunData
 from verifiers import completeness, tables, verify
+from verifiers.spark import let_go
 
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
@@ -71,7 +72,7 @@ def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] =
         for topic, partition in completeness.incomplete(run):
             found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
     finally:
-        spark.catalog.clearCache()
+        let_go(spark)
     for each in found:
         each.reasons = reasons
     return found

@@ -4,6 +4,7 @@
     spark = session("spark://host:7077")               a Spark cluster, the same plans
 """
 
+import gc
 import logging
 import os
 import subprocess
@@ -100,6 +101,13 @@ def rows(frame: DataFrame) -> list[Row]:
     batches: Any = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
     with closing(connection), closing(answer):
         return list(batches.load_stream(answer))
+
+
+def let_go(spark: SparkSession) -> None:
+    """Free what a verdict kept in memory. PySpark's frames refer to themselves in circles: until Python collects them,
+    which it seldom does, the JVM keeps every one with its plan."""
+    spark.catalog.clearCache()
+    gc.collect()
 
 
 def unless_empty(frame: DataFrame) -> DataFrame | None:

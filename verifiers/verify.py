@@ -20,7 +20,7 @@ from harness.expectation import Outcome
 from harness.protocols import Event
 from harness.verdict import CheckResult, Mode, Reason, ReasonKind, Results
 from verifiers import manifest
-from verifiers.spark import session
+from verifiers.spark import let_go, session
 from verifiers.tables import Tables
 
 CHECKS_AT_ONCE = 3
@@ -43,7 +43,7 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
             checks = list(threads.map(lambda check: _guarded(check, tables), registry.checks()))
         counts, mode = _counts(tables), "full" if tables.full else "ledger"
         with suppress(Exception):  # the session may have died; the checks then say so
-            tables.spark.catalog.clearCache()
+            let_go(tables.spark)
     reasons = [*damage, *(reason for check in checks for reason in check.reasons)]
     run = next((event for event in events if event["event"] == "run"), {})
     versions = {**run.get("versions", {}), **_libraries(events)}
