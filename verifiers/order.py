@@ -46,7 +46,7 @@ def _mixed(stretches: DataFrame) -> DataFrame:
     return (
         stretches.where("source_partition IS NOT NULL")
         .withColumn("own", F.max("last").over(before)).withColumn("theirs", F.max("source_last").over(before))
-        .where("first < own OR source_first < theirs")
+        .where("first < own OR source_first < theirs")  # narrows
         .select(*_LANE).distinct()
     )  # fmt: skip
 
