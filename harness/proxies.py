@@ -92,8 +92,7 @@ class Proxies:
         """Lead links to other upstreams; what is open on them is closed."""
         with self._here():
             for name, upstream in upstreams.items():
-                told = {"listen": self._known[name].listen, "upstream": upstream, "enabled": True}
-                _Endpoint.post(f"/proxies/{name}", json=told)
+                _Endpoint.post(f"/proxies/{name}", json=self._leading(name, upstream))
 
     def break_links(self, names: Iterable[str], mode: Mode) -> None:
         with self._here():
@@ -114,20 +113,21 @@ class Proxies:
             for name in names:
                 if close:
                     self._renew(name)
-                    continue
-                proxy = self._known[name]
-                present = proxy.toxics()
-                for toxic in present:
-                    proxy.destroy_toxic(toxic)
-                proxy.enable()
+                else:
+                    for toxic in self._known[name].toxics():
+                        self._known[name].destroy_toxic(toxic)
+                    self._known[name].enable()
 
     def _renew(self, name: str) -> None:
         """Another proxy in the place of this one: taking toxics off one whose connections were closed may hang
         Toxiproxy (its issue 558)."""
         upstream = _Endpoint.get(f"/proxies/{name}").json()["upstream"]
-        _Endpoint.delete(f"/proxies/{name}")
-        told = {"name": name, "listen": self._known[name].listen, "upstream": upstream, "enabled": True}
-        _Endpoint.post("/proxies", json=told)
+        self._known[name].destroy()
+        _Endpoint.post("/proxies", json=self._leading(name, upstream))
+
+    def _leading(self, name: str, upstream: str) -> dict[str, Any]:
+        """A link as Toxiproxy wants to be told, with what it leads to."""
+        return {"name": name, "listen": self._known[name].listen, "upstream": upstream, "enabled": True}
 
     def broken(self, names: Iterable[str]) -> list[str]:
         """Which of these links Toxiproxy says are disabled or have a toxic."""

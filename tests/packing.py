@@ -8,7 +8,6 @@ of another. All runs of a pack have the same workload.
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,9 +59,7 @@ def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] =
     found = [Found() for _ in range(cases)]
     reasons: list[str] = []
     try:
-        with ThreadPoolExecutor(verify.CHECKS_AT_ONCE) as threads:
-            results = list(threads.map(lambda check: check(run), checks or registry.checks()))
-        for result in results:
+        for result in verify.in_threads(lambda check: check(run), checks or registry.checks()):
             reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
             reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
             for finding in result.findings:

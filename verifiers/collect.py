@@ -186,9 +186,7 @@ def _outputs(
             f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, f"{work.identity} AS digest",
             f"{header_sql()} AS told", *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
-        .selectExpr(
-            "topic", "partition", "offset", "number", "digest", *digits_sql("told", via=bool(work.via)), *apart.values()
-        )
+        .selectExpr("*", *digits_sql("told", via=bool(work.via)))
         .selectExpr("topic", "partition", "offset", "number", "digest", *parts_sql(via=bool(work.via)), *apart.values())
     )  # fmt: skip
 

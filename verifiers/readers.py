@@ -28,7 +28,7 @@ CLAIM = "what the live observer saw at an offset is what stands there at rest"
 @kept
 def inconsistent(tables: Tables) -> DataFrame | None:
     """Where the readers differ: topic, partition, offset, and each one's number and digest."""
-    if tables.observed is None or _equal(tables):
+    if tables.observed is None or summary.same(tables, "observed", "at rest"):
         return None
     at_rest = tables.outputs.select(*PLACE, F.col("number").alias("number_at_rest"),
                                     F.expr(summary.ALL_OF_IT).alias("digest_at_rest"))  # fmt: skip
@@ -41,16 +41,6 @@ def inconsistent(tables: Tables) -> DataFrame | None:
     if hidden is not None:
         differ = differ.join(hidden, PLACE, "left_anti")
     return unless_empty(differ.drop("hole").dropDuplicates())
-
-
-def _equal(tables: Tables) -> bool:
-    """Whether the observer saw just what is there at rest, by fingerprint, as it does in most runs."""
-    found = summary.contents(tables)
-    observed, at_rest = (
-        {(topic, partition): content for (what, topic, partition), content in found.items() if what == kind}
-        for kind in ("observed", "at rest")
-    )
-    return observed == at_rest
 
 
 def check(tables: Tables) -> CheckResult:

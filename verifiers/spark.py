@@ -46,8 +46,7 @@ def session(master: str = "local[2]") -> SparkSession:
     """
     with _lock:
         if _started and _process_of(_started[0]).poll() is not None:
-            _process_of(_started.pop()).stdin.close()  # its JVM has died, whoever killed it: a new one
-            _forget()
+            _end()  # its JVM has died, whoever killed it: a new one
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -57,12 +56,6 @@ def session(master: str = "local[2]") -> SparkSession:
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
-
-
-def _forget() -> None:
-    """PySpark's own memory of a session, which it keeps when the JVM dies."""
-    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
-    SparkSession._instantiatedSession = None
 
 
 def _process_of(spark: SparkSession) -> Any:
@@ -169,12 +162,19 @@ def stop() -> None:
     """End the session and its JVM, if there is one."""
     with _lock:
         if _started:
-            gateway: Any = _started[0].sparkContext._gateway
-            ended = _started.pop()
-            if gateway.proc.poll() is None:
-                ended.stop()
-                gateway.shutdown()
-            gateway.proc.stdin.close()  # its JVM ends when this closes
-            gateway.proc.wait(_STOP_DEADLINE_S)
-            _warm.clear()
-            _forget()
+            _end()
+
+
+def _end() -> None:
+    """End the session that was started, whether its JVM still lives or not."""
+    spark = _started.pop()
+    gateway: Any = spark.sparkContext._gateway
+    if gateway.proc.poll() is None:
+        spark.stop()
+        gateway.shutdown()
+    gateway.proc.stdin.close()  # its JVM ends when this closes
+    gateway.proc.wait(_STOP_DEADLINE_S)
+    _warm.clear()
+    # What PySpark itself remembers, also of a session whose JVM has died.
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None

@@ -111,14 +111,14 @@ def held(tables: Tables) -> DataFrame:
     return tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
 
 
-@kept
-def log_holds_the_ledger(tables: Tables) -> bool:
-    """Whether the input log holds just what was acknowledged, by fingerprint, in every partition."""
+def same(tables: Tables, one: str, other: str) -> bool:
+    """Whether two of the kinds in `contents` have the same in every partition, by fingerprint."""
     found = contents(tables)
-    return all(
-        found.get(("ledger", "input", each["partition"])) == found.get(("inputs", "input", each["partition"]))
-        for each in tables.pinned if each["topic"] == tables.input_topic
-    )  # fmt: skip
+    first, second = (
+        {(topic, partition): content for (what, topic, partition), content in found.items() if what == kind}
+        for kind in (one, other)
+    )
+    return first == second
 
 
 def stretches(outputs: DataFrame, *more: Column) -> DataFrame:

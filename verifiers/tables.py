@@ -14,7 +14,7 @@ explains at most one output.
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -55,9 +55,7 @@ def kept(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]
 
     @wraps(function)
     def once(tables: "Tables") -> Result:
-        with tables.lock:
-            mine = tables.locks.setdefault(function, RLock())
-        with mine:
+        with tables.locks.setdefault(function, RLock()):
             if function not in tables.results:
                 tables.results[function] = function(tables)
             found: Result = tables.results[function]
@@ -81,7 +79,7 @@ class Tables:
             missing="the run ended before its tables were collected",
         )  # fmt: skip
         self.results: dict[Any, Any] = {}
-        self.lock, self.locks = Lock(), dict[Any, Any]()
+        self.locks: dict[Any, RLock] = {}
         self._look = look
         self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
 

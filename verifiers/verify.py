@@ -23,7 +23,7 @@ from verifiers import manifest
 from verifiers.spark import let_go, session
 from verifiers.tables import Tables
 
-CHECKS_AT_ONCE = 3
+_CHECKS_AT_ONCE = 3
 
 
 def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] | None = None) -> Results:
@@ -39,8 +39,7 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
     mode: Mode = "full"
     if not damage:  # nothing is concluded from tables that are not what was collected
         tables = Tables(folder, session(master), planned, events, look=look)
-        with ThreadPoolExecutor(CHECKS_AT_ONCE) as threads:  # Spark plans each question on one core
-            checks = list(threads.map(lambda check: _guarded(check, tables), registry.checks()))
+        checks = in_threads(lambda check: _guarded(check, tables), registry.checks())
         counts, mode = _counts(tables), "full" if tables.full else "ledger"
         with suppress(Exception):  # the session may have died; the checks then say so
             let_go(tables.spark)
@@ -60,6 +59,12 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
     )  # fmt: skip
     results.write(folder / "results.json")
     return results
+
+
+def in_threads(ask: Callable[[Any], CheckResult], checks: Sequence[Any]) -> list[CheckResult]:
+    """What `ask` returns for each check, in their order. A few at once, since Spark plans a question on one core."""
+    with ThreadPoolExecutor(_CHECKS_AT_ONCE) as threads:
+        return list(threads.map(ask, checks))
 
 
 def _guarded(check: Any, tables: Tables) -> CheckResult:

@@ -86,17 +86,6 @@ def doubled_on_one_topic(run: RunData) -> Expected:
     return {"duplicate": {place_of(row), place_of(again)}}
 
 
-@mutant(ABORTS)
-def doubled_on_one_topic_swapped_on_the_other(run: RunData) -> Expected:
-    """An order was paid twice, and stands in the stock behind the one after it: two causes."""
-    row = pick(run, "stock", 0)
-    other = next(each for each in each_of(run, "stock", 0) if each["offset"] == row["offset"] + 1)
-    paid = run.output(row["number"], "payment")
-    again = resent(run, paid)
-    _swap(run, row, other)
-    return {"duplicate": {place_of(paid), place_of(again)}, "reordered": {place_of(other)}}
-
-
 @mutant(TWICE)
 def one_of_two_lost(run: RunData) -> Expected:
     """Of the two records that an input must have on one topic, one is missing."""
@@ -133,34 +122,6 @@ def doubled_of_info(run: RunData) -> Expected:
     first = run.insert_output(own, row["offset"], counted=True)
     second = run.insert_output(own, row["offset"] + 1, counted=True)
     return {"duplicate": {place_of(first), place_of(second)}}
-
-
-@mutant(ZOMBIE)
-def swapped_neighbours(run: RunData) -> Expected:
-    """Two records of a batch stand in the wrong order."""
-    row = pick(run)
-    other = next(each for each in each_of(run, "output", 0) if each["offset"] == row["offset"] + 1)
-    _swap(run, row, other)
-    return {"reordered": {place_of(other)}}
-
-
-@mutant(ZOMBIE)
-def swapped_far_apart(run: RunData) -> Expected:
-    """Two records of one partition, in different transactions, stand in each other's place."""
-    row, other = pick(run, nth=30), pick(run, nth=90)
-    _swap(run, row, other)
-    return {"reordered": {("output", 0, row["offset"] + 1), place_of(other)}}
-
-
-@mutant(ZOMBIE)
-def moved_ahead(run: RunData) -> Expected:
-    """A record stands before others of its partition that come earlier in the source."""
-    late = pick(run, nth=80)
-    run.remove_output(late)
-    early = pick(run, nth=30)
-    own = {key: early[key] for key in ("worker", "incarnation", "transaction")}
-    moved = run.insert_output({**late, **own}, early["offset"], counted=True)
-    return {"reordered": {("output", 0, moved["offset"] + 1)}}
 
 
 @mutant(ZOMBIE)
@@ -301,12 +262,3 @@ def ledger_mode_input_changed(run: RunData) -> Expected:
     """Ledger mode: the input's log holds another value than was acknowledged. Nobody read it, so nobody sees it."""
     run.inputs[50]["digest"] ^= 1
     return {}
-
-
-def _swap(run: RunData, one: Row, other: Row) -> None:
-    """Exchange what stands at two places; who wrote it stays with the place."""
-    names = ("number", "digest", "source_partition", "source_offset")
-    for left, right in ((run.seen(one), run.seen(other)), (one, other)):
-        for name in names:
-            if name in left:
-                left[name], right[name] = right[name], left[name]

@@ -73,7 +73,6 @@ class Generator:
         config = self._config
         rate, least, most = config["records_per_s"], config["records"], config["records_max"]
         tail = round(rate * config["tail_s"])
-        self._child.emit("ready")
         if not self._child.begun.wait(_BEGIN_DEADLINE_S):
             sys.exit(f"nobody said `begin` within {_BEGIN_DEADLINE_S} s")
         started = time.monotonic()

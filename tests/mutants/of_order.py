@@ -1,0 +1,77 @@
+"""Mutants of order: records of a source partition that stand before earlier ones."""
+
+from tests.mutants.catalogue import (
+    ABORTS,
+    ZOMBIE,
+    Expected,
+    change,
+    each_of,
+    input_of,
+    mutant,
+    of_transaction,
+    pick,
+    place_of,
+    resent,
+)
+from tests.rundata import Row, RunData
+
+_ORIGIN = ("number", "digest", "source_partition", "source_offset")
+
+
+@mutant(ZOMBIE)
+def swapped_neighbours(run: RunData) -> Expected:
+    """Two records of a batch stand in the wrong order."""
+    row = pick(run)
+    other = next(each for each in each_of(run, "output", 0) if each["offset"] == row["offset"] + 1)
+    _swap(run, row, other)
+    return {"reordered": {place_of(other)}}
+
+
+@mutant(ZOMBIE)
+def swapped_far_apart(run: RunData) -> Expected:
+    """Two records of one partition, in different transactions, stand in each other's place."""
+    row, other = pick(run, nth=30), pick(run, nth=90)
+    _swap(run, row, other)
+    return {"reordered": {("output", 0, row["offset"] + 1), place_of(other)}}
+
+
+@mutant(ZOMBIE)
+def moved_ahead(run: RunData) -> Expected:
+    """A record stands before others of its partition that come earlier in the source."""
+    late = pick(run, nth=80)
+    run.remove_output(late)
+    early = pick(run, nth=30)
+    own = {key: early[key] for key in ("worker", "incarnation", "transaction")}
+    moved = run.insert_output({**late, **own}, early["offset"], counted=True)
+    return {"reordered": {("output", 0, moved["offset"] + 1)}}
+
+
+@mutant(ZOMBIE)
+def in_the_place_of_a_lost_one(run: RunData) -> Expected:
+    """The last record of a transaction stands in the place of one that was never sent, before those between."""
+    [_, lost, after, *_, last] = sorted(
+        (row for row in of_transaction(run, pick(run)) if row["partition"] == 0), key=lambda row: int(row["offset"])
+    )
+    expected = {"lost": {input_of(lost)}, "reordered": {place_of(after)}}
+    run.remove_output(last)
+    change(run, lost, **{key: last[key] for key in _ORIGIN})
+    return expected
+
+
+@mutant(ABORTS)
+def doubled_on_one_topic_swapped_on_the_other(run: RunData) -> Expected:
+    """An order was paid twice, and stands in the stock behind the one after it: two causes."""
+    row = pick(run, "stock", 0)
+    other = next(each for each in each_of(run, "stock", 0) if each["offset"] == row["offset"] + 1)
+    paid = run.output(row["number"], "payment")
+    again = resent(run, paid)
+    _swap(run, row, other)
+    return {"duplicate": {place_of(paid), place_of(again)}, "reordered": {place_of(other)}}
+
+
+def _swap(run: RunData, one: Row, other: Row) -> None:
+    """Exchange what stands at two places; who wrote it stays with the place."""
+    for left, right in ((run.seen(one), run.seen(other)), (one, other)):
+        for name in _ORIGIN:
+            if name in left:
+                left[name], right[name] = right[name], left[name]
