@@ -69,9 +69,10 @@ class RunData:
         (folder / "ledger" / "observer").mkdir(parents=True)
         (folder / "plan.json").write_text(self.plan_json)
         (folder / "history.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self.events))
+        read = [(self.inputs, INPUTS, "tables/inputs")] if self.mode == "full" else []
+        watched = [(self.observed, OBSERVED, "ledger/observer/observed-00000")] if self.observed else []
         for rows, schema, name in (
-            (self.ledger, LEDGER, "ledger/sent-00000"), (self.observed, OBSERVED, "ledger/observer/observed-00000"),
-            (self.inputs, INPUTS, "tables/inputs"), (self.outputs, OUTPUTS, "tables/outputs"),
+            *read, *watched, (self.ledger, LEDGER, "ledger/sent-00000"), (self.outputs, OUTPUTS, "tables/outputs"),
             (self.batches, BATCHES, "tables/batches"), (self.commits, COMMITS, "tables/commits"),
         ):  # fmt: skip
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")

@@ -68,7 +68,7 @@ def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame | None:
 
 def _near_hidden(tables: Tables) -> bool:
     """Whether any stretch of outputs has a batch that is not visible between its first and its last offset."""
-    hidden = tables.log.where("fate != 'visible'").select(
+    hidden = tables.log.where("fate != 'visible'").select(  # speed: the answer may be yes too often
         "topic", "partition", F.col("first").alias("h_first"), F.col("last").alias("h_last"),
         _buckets("first", "last").alias("bucket"),
     )  # fmt: skip
@@ -76,7 +76,7 @@ def _near_hidden(tables: Tables) -> bool:
         "topic", "partition", "first", "last", _buckets("first", "last").alias("bucket")
     )
     near = stretches.join(F.broadcast(hidden), ["topic", "partition", "bucket"])
-    return not near.where("h_first <= last AND first <= h_last").isEmpty()
+    return not near.where("h_first <= last AND first <= h_last").isEmpty()  # speed: as above
 
 
 def _never_committed(tables: Tables) -> DataFrame | None:
@@ -96,7 +96,7 @@ def torn(tables: Tables) -> DataFrame | None:
     """The parts of torn transactions: worker, incarnation, transaction, topic, partition, first, last, records,
     visible; None when every transaction is whole."""
     parts = _parts(tables)
-    in_log = tables.log.where("control IS NULL").select(
+    in_log = tables.log.where("control IS NULL").select(  # speed: no record stands where a marker does
         "topic", "partition", F.col("first").alias("b_first"), F.col("last").alias("b_last"), "producer_id", "fate",
         _buckets("first", "last").alias("bucket"),
     )  # fmt: skip
@@ -109,7 +109,7 @@ def torn(tables: Tables) -> DataFrame | None:
         .where("b_first <= last AND first <= b_last")
         .groupBy(*part, "producer_id")
         .agg(F.sum(F.when(F.col("fate") == "visible", high - low + 1).otherwise(0)).alias("visible"),
-             F.max(F.expr("b_first <= first AND first <= b_last")).alias("its_own"))
+             F.max(F.expr("b_first <= first")).alias("its_own"))
         .where("its_own").drop("its_own", "producer_id")
     )  # fmt: skip
     judged = parts.join(F.broadcast(visible), part, "left").withColumn("visible", F.coalesce("visible", F.lit(0)))
@@ -123,7 +123,7 @@ def torn(tables: Tables) -> DataFrame | None:
 
 def _parts(tables: Tables) -> DataFrame:
     """What each manifest says of each partition, where it can be judged."""
-    told = tables.transactions.where("event = 'invoke'").select(*TRANSACTION, F.explode("outputs").alias("at", "span"))
+    told = tables.transactions.select(*TRANSACTION, F.explode("outputs").alias("at", "span"))
     parts = told.select(
         *TRANSACTION,
         tables.role_of(F.regexp_extract("at", r"^(.*)/\d+$", 1)).alias("topic"),

@@ -54,7 +54,7 @@ def without_excused(tables: Tables, missing: DataFrame) -> DataFrame:
     torn = atomicity.torn(tables)
     if torn is not None:
         spans = (
-            tables.transactions.where("event = 'invoke'").join(torn.select(*TRANSACTION).distinct(), TRANSACTION)
+            tables.transactions.join(torn.select(*TRANSACTION).distinct(), TRANSACTION)
             .select(F.explode("sources").alias("source", "span"))
             .selectExpr("cast(source AS int) AS p", "span[0] AS first", "span[1] AS after").distinct()
         )  # fmt: skip

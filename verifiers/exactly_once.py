@@ -80,6 +80,7 @@ def _due(tables: Tables, suspects: DataFrame) -> DataFrame:
     return accounts.expected(tables).join(suspects.select(*KEY), KEY, "left_semi").groupBy(*KEY).agg(
         F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("digest").alias("due_digest"),
         F.max("partition").alias("due_partition"), F.max("input").alias("input"),
+        F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
     )  # fmt: skip
 
 
@@ -128,7 +129,7 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
 
 
 def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
-    """Findings by presence: cls, the output's row, and the input that it belongs to."""
+    """Findings by presence: cls (null: nothing is wrong), the output's row, and the input that it belongs to."""
     of_missing = missing.select(
         "topic", F.col("input.partition").alias("source_partition"), F.col("input.offset").alias("source_offset"),
         F.lit(True).alias("of_missing"),
@@ -140,19 +141,17 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("intact_count > due") & _within(_reprocessed(tables)), "reset-reprocess")
         .when(F.expr("intact_count > due"), "duplicate")
-        .when(F.expr("NOT (partition <=> due_partition AND source_partition <=> input.partition "
-                     "AND (input.offset IS NULL OR source_offset <=> input.offset))"), "corrupted")
+        .when(F.expr("NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "
+                     "AND (i.offset IS NULL OR source_offset <=> i.offset)))"), "corrupted")
     )  # fmt: skip
     columns = [*KEY, "partition", "offset", "source_partition", "source_offset", "worker", "incarnation", "transaction"]
-    return looked.select(cls.alias("cls"), *columns, "input").where("cls IS NOT NULL")
+    return looked.select(cls.alias("cls"), *columns, "input")
 
 
 def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
-    """What deletes past the position may explain: input partition, first offset, the offset after the last."""
-    return [
-        (mark["partition"], mark["position"], mark["low_watermark"])
-        for mark in tables.deletes if mark["low_watermark"] > mark["position"]
-    ]  # fmt: skip
+    """What deletes past the position may explain: input partition, first offset, the offset after the last (a span of
+    nothing when it is the lower one)."""
+    return [(mark["partition"], mark["position"], mark["low_watermark"]) for mark in tables.deletes]
 
 
 def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
@@ -160,7 +159,7 @@ def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
     moved = {e["partition"] for e in tables.events if e["event"] == "position-reset" and e["found"] < e["expected"]}
     return [
         (mark["partition"], mark["low_watermark"], mark["position"])
-        for mark in tables.deletes if mark["low_watermark"] < mark["position"] and mark["partition"] in moved
+        for mark in tables.deletes if mark["partition"] in moved
     ]  # fmt: skip
 
 

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Reason
 from verifiers import summary
 from verifiers.spark import rows, small
-from verifiers.tables import Tables
+from verifiers.tables import OUTPUTS, Tables, kept
 
 CLAIM = "a read_uncommitted reader sees what the log shows as aborted, and no more"
 _SHOWN = 5
@@ -30,14 +30,24 @@ _COLUMNS = ("topic", "partition", "offset", "number", "worker", "incarnation", "
 Sample = dict[str, Any]
 
 
+@kept
+def frame(tables: Tables) -> DataFrame | None:
+    """Outputs of which a read_committed reader sees nothing; None when nobody could look for them."""
+    path = tables.folder / "tables" / "hidden.parquet"
+    if not path.exists() and tables.look is not None:
+        tables.look()
+    return tables.parquet("tables/hidden.parquet", OUTPUTS) if path.exists() else None
+
+
 def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
     """The samples, each with up to five hidden records that bear on it (`hidden`), where this class asks for them."""
     conditions = {index: says for index, sample in enumerate(samples) if (says := _bears(tables, cls, sample))}
-    if not conditions or tables.hidden is None:
+    hidden = frame(tables) if conditions else None
+    if hidden is None:
         return list(samples)
     asked = F.array(*(F.when(F.expr(says), F.lit(index)) for index, says in conditions.items()))
     nth = F.row_number().over(Window.partitionBy("of").orderBy("topic", "partition", "offset"))
-    bearing = tables.hidden.withColumn("of", F.explode(F.array_compact(asked))).withColumn("nth", nth)
+    bearing = hidden.withColumn("of", F.explode(F.array_compact(asked))).withColumn("nth", nth)
     few = bearing.where(F.col("nth") <= _SHOWN)
     inside = F.expr("h.topic = b.topic AND h.partition = b.partition AND h.offset BETWEEN b.first AND b.last")
     placed = few.alias("h").join(tables.log.alias("b"), inside, "left")
@@ -68,13 +78,14 @@ def check(tables: Tables) -> CheckResult:
     result = CheckResult(name="hidden", claim=CLAIM)
     if not tables.plan.scenario.collect.read_uncommitted:
         return result
-    if tables.hidden is None:
+    hidden = frame(tables)
+    if hidden is None:
         return replace(result, reasons=[Reason(kind="indeterminate", says="read_uncommitted was asked for, not read")])
     ends = small(
         tables.spark, [(tables.role(each["topic"]), each["partition"], each["end"]) for each in tables.pinned],
         "topic string, partition int, end bigint",
     )  # fmt: skip
-    below = tables.hidden.join(F.broadcast(ends), ["topic", "partition"]).where("offset < end")
+    below = hidden.join(F.broadcast(ends), ["topic", "partition"]).where("offset < end")
     counted = rows(below.groupBy("topic", "partition").agg(F.count("*").alias("records")))
     seen = {(row["topic"], row["partition"]): row["records"] for row in counted}
     reasons = [

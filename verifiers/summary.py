@@ -53,7 +53,7 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
     length = F.greatest(F.lit(0), F.least("end", F.col("last") + 1) - F.greatest("start", "first"))
     row = F.xxhash64("first", "last", "producer_id", "producer_epoch", "sequence", "crc")
     found = rows(
-        tables.batches.join(F.broadcast(pinned), ["topic", "partition"])
+        tables.batches.join(F.broadcast(pinned), ["topic", "partition"])  # speed: who compares them looks again
         .where("last >= start AND first < high")
         .groupBy("topic", "partition", "broker")
         .agg(*(F.sum(F.when(F.col("fate") == fate, length).otherwise(0)).alias(fate) for fate in FATES),
@@ -108,7 +108,7 @@ def held(tables: Tables) -> DataFrame:
     if not any(each["start"] for each in tables.pinned if each["topic"] == tables.input_topic):  # speed
         return tables.ledger.where("offset IS NOT NULL")
     starts = tables.starts.where("topic = 'input'").drop("topic")
-    return tables.ledger.where("offset IS NOT NULL").join(F.broadcast(starts), "partition").where("offset >= start")
+    return tables.ledger.join(F.broadcast(starts), "partition").where("offset >= start")
 
 
 def same(tables: Tables, one: str, other: str) -> bool:

@@ -56,7 +56,7 @@ def kept(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]
     @wraps(function)
     def once(tables: "Tables") -> Result:
         with tables.locks.setdefault(function, RLock()):
-            if function not in tables.results:
+            if function not in tables.results:  # speed
                 tables.results[function] = function(tables)
             found: Result = tables.results[function]
             return found
@@ -80,7 +80,7 @@ class Tables:
         )  # fmt: skip
         self.results: dict[Any, Any] = {}
         self.locks: dict[Any, RLock] = {}
-        self._look = look
+        self.look = look
         self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
 
     # Frames
@@ -89,26 +89,17 @@ class Tables:
     @kept
     def inputs(self) -> DataFrame:
         """Of the full proof only."""
-        return self._parquet("tables/inputs.parquet", INPUTS)
+        return self.parquet("tables/inputs.parquet", INPUTS)
 
     @property
     @kept
     def outputs(self) -> DataFrame:
-        return self._parquet("tables/outputs.parquet", OUTPUTS)
-
-    @property
-    @kept
-    def hidden(self) -> DataFrame | None:
-        """Outputs of which a read_committed reader sees nothing; None when nobody could look for them."""
-        path = self.folder / "tables" / "hidden.parquet"
-        if not path.exists() and self._look is not None:
-            self._look()
-        return self._parquet("tables/hidden.parquet", OUTPUTS) if path.exists() else None
+        return self.parquet("tables/outputs.parquet", OUTPUTS)
 
     @property
     @kept
     def ledger(self) -> DataFrame:
-        return self._parquet("ledger/sent-*.parquet", LEDGER)
+        return self.parquet("ledger/sent-*.parquet", LEDGER)
 
     @property
     @kept
@@ -116,29 +107,28 @@ class Tables:
         """None when nobody watched."""
         if not any(self.folder.glob("ledger/*/observed-*.parquet")):
             return None
-        return self._parquet("ledger/*/observed-*.parquet", OBSERVED).withColumn("topic", self.role_of(F.col("topic")))
+        return self.parquet("ledger/*/observed-*.parquet", OBSERVED).withColumn("topic", self.role_of(F.col("topic")))
 
     @property
     @kept
     def batches(self) -> DataFrame:
-        return self._parquet("tables/batches.parquet", BATCHES)
+        return self.parquet("tables/batches.parquet", BATCHES)
 
     @property
     @kept
     def commits(self) -> DataFrame:
         """Positions that the group committed, in the order of the log; `offset` is their place in it."""
-        return self._parquet("tables/commits.parquet", COMMITS)
+        return self.parquet("tables/commits.parquet", COMMITS)
 
     @property
     @kept
     def log(self) -> DataFrame:
-        """The batches of each judged partition's leader, from the log start on; `topic` is the workload's own name."""
+        """The batches of each judged partition's leader; `topic` is the workload's own name."""
         leaders = small(
-            self.spark,
-            [(each["topic"], each["partition"], each["leader"], each["start"]) for each in self.pinned],
-            "topic string, partition int, broker string, start bigint",
-        )
-        mine = self.batches.join(F.broadcast(leaders), ["topic", "partition", "broker"]).where("last >= start")
+            self.spark, [(each["topic"], each["partition"], each["leader"]) for each in self.pinned],
+            "topic string, partition int, broker string",
+        )  # fmt: skip
+        mine = self.batches.join(F.broadcast(leaders), ["topic", "partition", "broker"])
         return mine.withColumn("topic", self.role_of(F.col("topic"))).drop("broker", "crc")
 
     @property
@@ -147,7 +137,7 @@ class Tables:
         """What the inputs are. An acknowledged one comes from the ledger, so it survives delete-records. One that the
         ledger calls `info` counts when it is in the log; if it is not, it explains at most one output (least 0)."""
         acknowledged = self.ledger.where("offset IS NOT NULL").withColumn("least", F.lit(1))
-        if not self.unacknowledged:
+        if not self.unacknowledged:  # speed: what follows finds none
             return acknowledged
         unknown = self.ledger.where("offset IS NULL").select("number", "digest", F.col("partition").alias("sent_to"))
         if not self.full:
@@ -170,14 +160,14 @@ class Tables:
         """The history's transactions: worker, incarnation, transaction, event (begin, invoke, outcome), type, sources,
         outputs. Read by Spark, since there is a line for each."""
         told = self.spark.read.schema(_EVENTS).json(str(self.folder / "history.jsonl"))
-        mine = told.where("event IN ('begin', 'invoke', 'outcome') AND startswith(source, 'worker-')")
+        mine = told.where("event IN ('begin', 'invoke', 'outcome')")  # speed: no other says how one ended
         return mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source")
 
     @property
     @kept
     def unacknowledged(self) -> int:
         """How many inputs the ledger calls `info`."""
-        return self.ledger.where("offset IS NULL").count()
+        return self.ledger.where("offset IS NULL").count()  # speed: what asks looks again
 
     @property
     @kept
@@ -239,5 +229,6 @@ class Tables:
         deleted = (e for e in self.events if e["event"] == "records-deleted" and e.get("topic", "input") == role)
         return [mark for e in deleted for mark in e["partitions"]]
 
-    def _parquet(self, name: str, schema: str) -> DataFrame:
+    def parquet(self, name: str, schema: str) -> DataFrame:
+        """A table of the folder, by its file's name."""
         return self.spark.read.schema(schema).parquet(str(self.folder / name))

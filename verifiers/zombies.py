@@ -50,11 +50,8 @@ def by_group(tables: Tables) -> DataFrame | None:
     order = Window.partitionBy("partition").orderBy("offset")
     owner = F.struct(*_OWNER)
     seen = tables.commits.where("fate = 'visible' AND worker IS NOT NULL")
-    turns = (
-        seen.withColumn("before", F.lag(owner).over(order))
-        .where(~F.col("before").eqNullSafe(owner))
-        .select("partition", "offset", *_OWNER)
-    )
+    following = seen.withColumn("before", F.lag(owner).over(order))
+    turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: who goes on is no other turn
     late: list[tuple[int, int, int | None]] = []
     runs: dict[int, list[tuple[int, tuple[int, int]]]] = {}
     for row in rows(turns.orderBy("partition", "offset")):
@@ -62,7 +59,7 @@ def by_group(tables: Tables) -> DataFrame | None:
     for partition, taken in runs.items():
         if partition in _assigned(tables):  # else nobody said who it belonged to
             late += [(partition, *span) for span in _late(taken, _assigned(tables)[partition])]
-    if not late:
+    if not late:  # speed: what follows finds nothing then
         return None
     spans = small(tables.spark, late, "partition int, from bigint, until bigint")
     inside = seen.join(F.broadcast(spans), "partition").where("offset >= from AND (until IS NULL OR offset < until)")

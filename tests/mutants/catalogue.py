@@ -23,22 +23,28 @@ MUTANTS: dict[str, "Mutant"] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """`run`: the recorded run that it changes; `about`: what happened to it."""
+    """`run`: the recorded run that it changes; `about`: what happened to it; `pipeline`: whose the run shall be, when
+    it is not the one that was recorded."""
 
     name: str
     run: str
     mode: str
     about: str
     change: Callable[[RunData], Expected]
+    pipeline: str | None = None
 
     @property
     def workload(self) -> str:
         name: str = json.loads(_recorded(self.run).plan_json)["scenario"]["workload"]["name"]
-        return name
+        return self.pipeline or name
 
     def make(self) -> tuple[RunData, Expected]:
         run = deepcopy(_recorded(self.run))
         expected = self.change(run)
+        if self.pipeline:
+            plan = json.loads(run.plan_json)
+            plan["scenario"]["workload"]["name"] = self.pipeline
+            run.plan_json = json.dumps(plan)
         if self.mode == "ledger":
             run.mode, run.inputs = "ledger", []
         return run, expected
@@ -49,13 +55,16 @@ def _recorded(name: str) -> RunData:
     return RunData.read(RUNS / name)
 
 
-def mutant(run: str, mode: str = "full") -> Callable[[Callable[[RunData], Expected]], Callable[[RunData], Expected]]:
+def mutant(
+    run: str, mode: str = "full", *, pipeline: str | None = None
+) -> Callable[[Callable[[RunData], Expected]], Callable[[RunData], Expected]]:
     """Put a function into the catalogue; its docstring says what happened."""
 
     def add(change: Callable[[RunData], Expected]) -> Callable[[RunData], Expected]:
         name = change.__name__.replace("_", "-")
         assert name not in MUTANTS and change.__doc__
-        MUTANTS[name] = Mutant(name=name, run=run, mode=mode, about=" ".join(change.__doc__.split()), change=change)
+        about = " ".join(change.__doc__.split())
+        MUTANTS[name] = Mutant(name=name, run=run, mode=mode, about=about, change=change, pipeline=pipeline)
         return change
 
     return add
@@ -126,6 +135,11 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     for event in ("begin", "invoke", "outcome"):
         run.events.append({**told, "event": event, "type": "ok"})
     return added
+
+
+def aborted(run: RunData, partition: int) -> list[Row]:
+    """The aborted batches of an output partition."""
+    return [each for each in run.log("output", partition) if each["fate"] == "aborted"]
 
 
 def final(run: RunData, topic: str) -> list[Row]:

@@ -2,9 +2,10 @@
 
     python -m tests.mutants.conditions [MODULE …] [--table FILE]
 
-What counts is what the checks say that rest on the module: other findings in some mutant, or a failure. Where all
-mutants together are judged as before, a few are judged alone: in a folder with mutants nothing fits at once, so what a
-verifier does with a run in which all is well shows only there. A condition that no mutant needs is listed, exit 1.
+What counts is what the checks say that rest on the module: other findings in some mutant, other reasons for `unknown`
+in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
+with mutants nothing fits at once, so what a verifier does with a run in which all is well shows only there. A condition
+that no mutant needs is listed, exit 1.
 """
 
 import argparse
@@ -81,8 +82,8 @@ class Judged:
             except Exception as error:
                 return f"(fails: {type(error).__name__})"
             wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
-            if len(names) == 1 and right[0].reasons != now[0].reasons:
-                wrong = names
+            if not wrong and right[0].reasons != now[0].reasons:
+                wrong = names if len(names) == 1 else [f"(what is said of {len(names)} together)"]
             if wrong:
                 self._latest = [*self._latest[-4:], folder]
                 return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")

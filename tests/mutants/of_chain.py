@@ -51,6 +51,24 @@ def deleted_at_the_end(run: RunData) -> Expected:
     return {}
 
 
+@mutant(CHAIN)
+def deleted_between_by_nobody(run: RunData) -> Expected:
+    """Nothing is asserted: the topic between does not start at its first record, and no fault deleted there."""
+    _delete(run, "middle")
+    run.pinned("middle", 1)["start"] = 10
+    return {}
+
+
+@mutant(CHAIN)
+def lost_where_others_were_deleted(run: RunData) -> Expected:
+    """Records of the topic between were deleted past the position, and an input of those offsets is lost: offsets of
+    one topic say nothing of the other's."""
+    _delete(run, "middle", position=0)
+    row = next(each for each in run.outputs if (each["source_partition"], each["source_offset"]) == (0, 5))
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
 def _manifest_between(run: RunData, row: Row) -> Row:
     """The manifest of the first service's transaction that wrote the record which this output was made of."""
     place = f"{run.prefix}middle/{row['via_partition']}"
@@ -61,8 +79,8 @@ def _manifest_between(run: RunData, row: Row) -> Row:
     return manifest
 
 
-def _delete(run: RunData, topic: str) -> None:
+def _delete(run: RunData, topic: str, *, position: int = 20) -> None:
     run.pinned(topic, 0)["start"] = 10
-    mark = {"partition": 0, "position": 20, "low_watermark": 10}
+    mark = {"partition": 0, "position": position, "low_watermark": 10}
     run.events.insert(-1, {"at": 50.0, "source": "nemesis", "event": "records-deleted", "topic": topic,
                            "partitions": [mark]})  # fmt: skip

@@ -1,6 +1,6 @@
-"""Mutants of logs and readers: inputs that changed, replicas that differ, deletes, readers that disagree."""
+"""Mutants of logs and readers: inputs that changed, replicas that differ, readers that disagree or miss something."""
 
-from tests.mutants.catalogue import DELETES, ZOMBIE, Expected, input_of, mutant, pick, place_of, redo
+from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, mutant, pick, place_of
 from tests.rundata import Row, RunData
 
 
@@ -29,6 +29,23 @@ def input_tail_lost(run: RunData) -> Expected:
     last = next(row for row in run.inputs if (row["partition"], row["offset"]) == (2, end["end"] - 1))
     _drop_input(run, last)
     return {"input-lost": {_at(last)}}
+
+
+@mutant(ZOMBIE)
+def input_tail_lost_beside_an_unread_output(run: RunData) -> Expected:
+    """The same, and the reader missed an output: that says nothing of the input's log."""
+    expected = input_tail_lost(run)
+    run.outputs.remove(pick(run, partition=2))
+    return expected
+
+
+@mutant(ZOMBIE)
+def input_unread_and_without_output(run: RunData) -> Expected:
+    """Nothing is asserted: the reader missed an input that the log shows, and its output is not there."""
+    row = pick(run)
+    run.inputs.remove(next(each for each in run.inputs if each["number"] == row["number"]))
+    run.remove_output(row)
+    return {}
 
 
 @mutant(ZOMBIE)
@@ -86,6 +103,15 @@ def replicas_differ_above_and_below_the_log_start(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def replicas_differ_and_one_is_ahead(run: RunData) -> Expected:
+    """One replica holds a batch with another checksum, and another one has more above the high watermark."""
+    expected = replica_has_another_batch(run)
+    last = max(run.log("output", 1), key=lambda each: int(each["first"]))
+    run.batches.append({**last, "broker": "broker1", "first": last["last"] + 1, "last": last["last"] + 1})
+    return expected
+
+
+@mutant(ZOMBIE)
 def hung(run: RunData) -> Expected:
     """A partition has an open transaction that no coordinator knows."""
     run.open_transactions.append({"topic": f"{run.prefix}output", "partition": 1, "producer_id": 1, "producer_epoch": 0,
@@ -101,91 +127,27 @@ def open_and_known(run: RunData) -> Expected:
     return {}
 
 
-@mutant(DELETES)
-def skipped_by_a_reset(run: RunData) -> Expected:
-    """Records were deleted past the position, and the consumer went on at the log start."""
-    mark = _mark(run, 0)
-    mark["position"] = mark["low_watermark"] - 6
-    gone = [row for row in run.outputs if row["source_partition"] == 0
-            and mark["position"] <= row["source_offset"] < mark["low_watermark"]]  # fmt: skip
-    for row in gone:
-        run.remove_output(row)
-    return {"reset-skip": {input_of(row) for row in gone}}
-
-
-@mutant(DELETES)
-def lost_before_a_skip(run: RunData) -> Expected:
-    """The input before those that a reset skipped is missing too: that is no reset's doing."""
-    expected = skipped_by_a_reset(run)
-    mark = _mark(run, 0)
-    row = _of_input(run, 0, mark["position"] - 1)
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
-
-
-@mutant(DELETES)
-def lost_after_a_skip(run: RunData) -> Expected:
-    """The first input at the log start is missing too: that is no reset's doing."""
-    expected = skipped_by_a_reset(run)
-    row = _of_input(run, 0, _mark(run, 0)["low_watermark"])
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
-
-
-@mutant(DELETES)
-def lost_in_another_partition(run: RunData) -> Expected:
-    """An input of another partition, at an offset that a reset skipped elsewhere, is missing."""
-    expected = skipped_by_a_reset(run)
-    row = _of_input(run, 2, _mark(run, 0)["position"])
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
-
-
-@mutant(DELETES)
-def processed_again_after_a_reset(run: RunData) -> Expected:
-    """The consumer went back to a log start behind its position, and did again what follows."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
-    _went_back(run, 0, mark)
-    return {"reset-reprocess": {place_of(row) for row in [*rows, *redo(run, rows)]}}
-
-
-@mutant(DELETES)
-def doubled_before_a_reset(run: RunData) -> Expected:
-    """An input below the log start was done again: no reset goes there."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    _went_back(run, 0, mark)
-    rows = [_of_input(run, 0, mark["low_watermark"] - 1)]
-    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
-
-
-@mutant(DELETES)
-def doubled_at_the_position(run: RunData) -> Expected:
-    """The input at the position itself was done again: a reset explains only those below it."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    _went_back(run, 0, mark)
-    rows = [_of_input(run, 0, mark["position"])]
-    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
-
-
-@mutant(DELETES)
-def doubled_without_going_back(run: RunData) -> Expected:
-    """Inputs behind the position were done again, and no worker was seen to go back."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
-    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
-
-
 @mutant(ZOMBIE)
 def observer_saw_another_value(run: RunData) -> Expected:
     """The live observer saw another value at an offset than stands there at rest."""
     row = pick(run)
     run.seen(row)["digest"] ^= 1
     return {"inconsistent-read": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def observer_saw_another_value_beside_an_unread_one(run: RunData) -> Expected:
+    """The same, and the reader at rest missed another record: what both saw differs all the same."""
+    expected = observer_saw_another_value(run)
+    run.outputs.remove(pick(run, nth=90))
+    return expected
+
+
+@mutant(TWICE, "ledger")
+def nobody_watched(run: RunData) -> Expected:
+    """Harmless: there was no live observer, and nobody read the input."""
+    run.observed = []
+    return {}
 
 
 @mutant(ZOMBIE)
@@ -261,6 +223,13 @@ def above_the_position(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ZOMBIE)
+def a_partition_without_records(run: RunData) -> Expected:
+    """Harmless: nothing was ever written to a partition."""
+    run.partitions.append({**run.pinned("output", 0), "partition": 3, "start": 0, "end": 0, "high_watermark": 0})
+    return {}
+
+
 def _at(row: Row) -> tuple[str, int, int]:
     return "input", row["partition"], row["offset"]
 
@@ -275,19 +244,3 @@ def _drop_input(run: RunData, row: Row) -> None:
     run.batches = [batch for batch in run.batches if batch["records"]]
     end = run.pinned("input", row["partition"])
     end["end"] = end["high_watermark"] = row["offset"]
-
-
-def _mark(run: RunData, partition: int) -> Row:
-    deleted = next(e for e in run.events if e["event"] == "records-deleted")
-    return next(mark for mark in deleted["partitions"] if mark["partition"] == partition)
-
-
-def _of_input(run: RunData, partition: int, offset: int) -> Row:
-    return next(
-        row for row in run.outputs if (row["source_partition"], row["source_offset"]) == (partition, offset)
-    )
-
-
-def _went_back(run: RunData, partition: int, mark: Row) -> None:
-    reset = {"partition": partition, "expected": mark["position"], "found": mark["low_watermark"]}
-    run.events.append({"at": 1.0, "source": "worker-0", "incarnation": 1, "event": "position-reset", "t": 1.0, **reset})

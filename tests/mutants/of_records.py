@@ -9,6 +9,7 @@ from tests.mutants.catalogue import (
     each_of,
     input_of,
     ledger_row,
+    move_position,
     mutant,
     pick,
     place_of,
@@ -133,6 +134,24 @@ def byte_flipped(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def byte_flipped_and_another_lost(run: RunData) -> Expected:
+    """One byte of a value is another, and another input of its partition was never sent: two causes."""
+    expected = byte_flipped(run)
+    lost = pick(run, nth=90)
+    run.remove_output(lost)
+    return {**expected, "lost": {input_of(lost)}}
+
+
+@mutant(ABORTS)
+def broken_on_one_topic_lost_on_the_other(run: RunData) -> Expected:
+    """An order's payment cannot be read, and it is not in stock: the broken one is no word on the other topic."""
+    row = pick(run, "payment", 0)
+    run.remove_output(run.output(row["number"], "stock"))
+    change(run, row, number=None, digest=row["digest"] ^ 1)
+    return {"corrupted": {place_of(row)}, "lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE)
 def number_garbled(run: RunData) -> Expected:
     """A value is so broken that its number cannot be read; its header names its input."""
     row = pick(run, partition=1)
@@ -162,6 +181,17 @@ def header_names_another_offset(run: RunData) -> Expected:
     row = pick(run)
     change(run, row, source_offset=row["source_offset"] - 1)
     return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
+def header_names_a_lost_one(run: RunData) -> Expected:
+    """An input was never sent, and the header of another's output names it."""
+    row = pick(run)
+    lost = next(each for each in each_of(run, "output", 0) if each["source_offset"] == row["source_offset"] + 1)
+    expected = {"lost": {input_of(lost)}, "corrupted": {place_of(row)}}
+    run.remove_output(lost)
+    change(run, row, source_offset=lost["source_offset"])
+    return expected
 
 
 @mutant(ZOMBIE)
@@ -233,12 +263,35 @@ def info_in_the_log(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ZOMBIE)
+def input_stored_twice(run: RunData) -> Expected:
+    """Nothing is asserted: an input stands in the log a second time, which the ledger does not know; both came out."""
+    row = max(each_of(run, "output", 2), key=lambda each: int(each["source_offset"]))
+    end = run.pinned("input", 2)
+    again = {"partition": 2, "offset": end["end"], "number": row["number"], "digest": row["digest"]}
+    run.inputs.append(again)
+    for batch in run.log("input", 2):
+        if batch["last"] == end["end"] - 1:
+            batch["last"], batch["records"] = batch["last"] + 1, batch["records"] + 1
+    end["end"] = end["high_watermark"] = end["end"] + 1
+    move_position(run, 2, 1)
+    run.insert_output({**row, "source_offset": again["offset"]}, row["offset"], counted=True)
+    return {}
+
+
 @mutant(ZOMBIE, "ledger")
 def ledger_mode_lost(run: RunData) -> Expected:
     """Ledger mode: one input was never sent."""
     row = pick(run)
     run.remove_output(row)
     return {"lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_output_unread(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: the reader missed an output that the log shows as visible."""
+    run.outputs.remove(pick(run))
+    return {}
 
 
 @mutant(ZOMBIE, "ledger")

@@ -1,13 +1,13 @@
-"""Mutants of transactions, producers and the group: torn, shown though aborted, a zombie's; positions moved."""
+"""Mutants of transactions: torn, shown though aborted, hidden though committed, done twice."""
 
 from tests.mutants.catalogue import (
     ABORTS,
     ZOMBIE,
     Expected,
+    aborted,
     each_of,
     final,
     input_of,
-    move_position,
     mutant,
     of_transaction,
     pick,
@@ -77,6 +77,31 @@ def half_of_an_info(run: RunData) -> Expected:
 
 
 @mutant(ABORTS)
+def half_committed_between_two_that_are_lost(run: RunData) -> Expected:
+    """A transaction is torn, and the inputs right before and right behind its own were never paid: three causes."""
+    row = _spread(run, "payment")
+    part, lost = _part(run, row), set()
+    run.hide(row["topic"], row["partition"], part[1], part[2])
+    for partition, (first, after) in run.invoke(row)["sources"].items():
+        for offset in (first - 1, after):
+            beside = next((each for each in each_of(run, "payment", int(partition))
+                           if each["source_offset"] == offset), None)  # fmt: skip
+            if beside is not None:
+                lost.add(input_of(beside))
+                run.remove_output(beside)
+    return {"torn-transaction": {(row["topic"], row["partition"], part[1])}, "lost": lost}
+
+
+@mutant(ABORTS)
+def lost_beside_an_unread_one_of_the_other_topic(run: RunData) -> Expected:
+    """An input is not in stock, and the reader missed a payment: that partition says nothing of this one."""
+    row = pick(run, "stock", 0)
+    run.remove_output(row)
+    run.outputs.remove(pick(run, "payment", 0, nth=90))
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ABORTS)
 def part_still_open(run: RunData) -> Expected:
     """The marker of one partition was never written: its records are in no reader's sight."""
     row = pick(run, "payment", 0)
@@ -130,7 +155,7 @@ def info_aborted(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def aborted_and_read(run: RunData) -> Expected:
     """Collect's reader shows one record of a transaction that the log has as aborted."""
-    [batch, *_] = _aborted(run, 0)
+    [batch, *_] = aborted(run, 0)
     row = pick(run)
     run.outputs.append({**row, "offset": batch["first"] + 1})
     return {"aborted-read": {("output", 0, batch["first"] + 1)}}
@@ -139,7 +164,7 @@ def aborted_and_read(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def aborted_and_observed(run: RunData) -> Expected:
     """The live observer was shown one record of a transaction that was aborted."""
-    [batch, *_] = _aborted(run, 1)
+    [batch, *_] = aborted(run, 1)
     run.observed.append({**run.observed[0], "partition": 1, "offset": batch["first"]})
     return {"aborted-read": {("output", 1, batch["first"])}}
 
@@ -161,92 +186,11 @@ def committed_after_an_acknowledged_abort(run: RunData) -> Expected:
     return {"aborted-read": {place_of(each) for each in of_transaction(run, row)}}
 
 
-@mutant(ZOMBIE)
-def fence_ignored(run: RunData) -> Expected:
-    """The zombie's open transaction was committed when it came back, with outputs that its successor had written."""
-    commits = _zombie_commits(run)
-    _show(run)
-    return {"zombie-write": {("input", each["partition"], each["position"]) for each in commits}}
-
-
-@mutant(ZOMBIE)
-def zombie_has_the_last_word(run: RunData) -> Expected:
-    """The zombie's position is the last: outputs stand above it, and the zombie is why."""
-    commits = _zombie_commits(run)
-    _show(run)
-    last = max(int(each["offset"]) for each in run.commits)
-    for step, each in enumerate(commits, 1):
-        each["offset"] = last + step
-        run.positions[each["partition"]] = each["position"]
-    return {"zombie-write": {("input", each["partition"], each["position"]) for each in commits}}
-
-
-@mutant(ZOMBIE)
-def assigned_back(run: RunData) -> Expected:
-    """Harmless: the first owner commits again, since the group had given the partition back to it."""
-    first = min(_turns(run, 0), key=lambda each: int(each["offset"]))
-    last = max(_turns(run, 0), key=lambda each: int(each["offset"]))
-    last.update({key: first[key] for key in ("worker", "incarnation")})
-    told = next(e for e in run.events if e["event"] == "assigned" and e["source"] == f"worker-{first['worker']}"
-                and e["incarnation"] == first["incarnation"])  # fmt: skip
-    again = {**told, "at": 1e9, "t": 1e9, "partitions": [0]}
-    run.events.insert(2, again)
+@mutant(ZOMBIE, pipeline="copy-at-least-once")
+def no_transactions(run: RunData) -> Expected:
+    """Harmless: a pipeline without transactions never calls commit."""
+    run.events = [each for each in run.events if each["event"] != "invoke"]
     return {}
-
-
-@mutant(ZOMBIE)
-def older_epoch_committed(run: RunData) -> Expected:
-    """A batch of an epoch was committed after batches of a higher one of its producer."""
-    late = _last_batch(run, 0)
-    for batch in run.log("output", 0):
-        if batch["first"] == late["first"]:
-            batch["producer_epoch"] = 0
-    return {"zombie-write": {("output", 0, late["first"])}}
-
-
-@mutant(ABORTS)
-def older_epoch_after_a_marker(run: RunData) -> Expected:
-    """A batch was committed after a marker of a higher epoch of its producer, which had no batch there."""
-    batch = _last_batch(run, 2, "stock")
-    marker = max((each for each in run.log("stock", 2) if each["control"] and each["first"] < batch["first"]
-                  and each["producer_id"] == batch["producer_id"]), key=lambda each: int(each["first"]))  # fmt: skip
-    for each in run.log("stock", 2):
-        if each["first"] == marker["first"]:
-            each["producer_epoch"] = batch["producer_epoch"] + 1
-    return {"zombie-write": {("stock", 2, batch["first"])}}
-
-
-@mutant(ZOMBIE)
-def older_epoch_aborted(run: RunData) -> Expected:
-    """Harmless: a late batch of an old epoch came in and was aborted."""
-    batch = _aborted(run, 0)[0]
-    for each in run.log("output", 0):
-        if each["producer_id"] == batch["producer_id"] and each["fate"] != "aborted":
-            each["producer_epoch"] = max(each["producer_epoch"], batch["producer_epoch"] + 1)
-    return {}
-
-
-@mutant(ZOMBIE)
-def position_one_back(run: RunData) -> Expected:
-    """The committed position is one below what the outputs show."""
-    move_position(run, 1, -1)
-    last = max(each_of(run, "output", 1), key=lambda row: int(row["source_offset"]))
-    return {"offset-divergence": {place_of(last)}}
-
-
-@mutant(ZOMBIE)
-def position_one_ahead(run: RunData) -> Expected:
-    """The committed position lies beyond the input's end."""
-    move_position(run, 1, 1)
-    return {"offset-divergence": {("input", 1, run.pinned("input", 1)["end"])}}
-
-
-@mutant(ABORTS)
-def position_never_committed(run: RunData) -> Expected:
-    """A partition has outputs, and no position was ever committed."""
-    run.commits = [each for each in run.commits if each["partition"] != 1]
-    del run.positions[1]
-    return {"offset-divergence": {place_of(row) for row in run.outputs if row["source_partition"] == 1}}
 
 
 def _part(run: RunData, row: Row) -> list[int]:
@@ -261,59 +205,3 @@ def _spread(run: RunData, topic: str) -> Row:
         if row["topic"] == topic and len(places) > 1:
             return row
     raise LookupError("no transaction wrote to two partitions")
-
-
-def _aborted(run: RunData, partition: int) -> list[Row]:
-    return [each for each in run.log("output", partition) if each["fate"] == "aborted"]
-
-
-def _last_batch(run: RunData, partition: int, topic: str = "output") -> Row:
-    """The last visible batch of the producer that has the highest epoch there."""
-    data = [each for each in run.log(topic, partition) if each["fate"] == "visible"]
-    return max(data, key=lambda each: (int(each["producer_epoch"]), int(each["first"])))
-
-
-def _turns(run: RunData, partition: int) -> list[Row]:
-    return [each for each in run.commits if each["partition"] == partition]
-
-
-def _zombie_outcome(run: RunData) -> Row:
-    return next(e for e in run.events if e["event"] == "outcome" and e["type"] == "fail")
-
-
-def _zombie_commits(run: RunData) -> list[Row]:
-    """Positions of the zombie's transaction, put into the log right after its successor's first."""
-    told = _zombie_outcome(run)
-    worker = int(told["source"].removeprefix("worker-"))
-    added = []
-    for partition, (_, after) in ((int(p), span) for p, span in told["sources"].items()):
-        others = [each for each in _turns(run, partition) if each["worker"] != worker]
-        successor = next(each for each in others if each["position"] > after)
-        added.append({**successor, "offset": successor["offset"] + 0.5, "position": after, "worker": worker,
-                      "incarnation": told["incarnation"], "transaction": told["transaction"]})  # fmt: skip
-    # Make room: the log's offsets are whole numbers.
-    run.commits = sorted([*run.commits, *added], key=lambda each: float(each["offset"]))
-    for offset, each in enumerate(run.commits):
-        each["offset"] = offset
-    return added
-
-
-def _show(run: RunData) -> None:
-    """Make the zombie's aborted records visible, as its transaction's: committed, with a manifest."""
-    told = _zombie_outcome(run)
-    worker = int(told["source"].removeprefix("worker-"))
-    outputs = {}
-    for partition, (first, after) in ((int(p), span) for p, span in told["sources"].items()):
-        [batch, *_] = _aborted(run, partition)
-        for each in _aborted(run, partition):
-            each["fate"] = "visible"
-        for step, source in enumerate(range(first, after)):
-            row = next(each for each in run.outputs if (each["source_partition"], each["source_offset"]) ==
-                       (partition, source))  # fmt: skip
-            shown = {**row, "offset": batch["first"] + step, "worker": worker, "incarnation": told["incarnation"],
-                     "transaction": told["transaction"]}  # fmt: skip
-            run.outputs.append(shown)
-            run.observed.append({**run.seen(row), "offset": shown["offset"]})
-        outputs[f"{run.prefix}output/{partition}"] = [after - first, batch["first"], batch["last"]]
-    told["type"] = "ok"
-    run.events.insert(run.events.index(told), {**told, "event": "invoke", "outputs": outputs})

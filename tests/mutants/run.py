@@ -11,13 +11,24 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.mutants import damage, of_chain, of_logs, of_order, of_records, of_totals, of_transactions
+from tests.mutants import (
+    damage,
+    of_chain,
+    of_logs,
+    of_order,
+    of_records,
+    of_resets,
+    of_totals,
+    of_transactions,
+    of_zombies,
+)
 from tests.mutants.catalogue import BANK, MUTANTS, Expected, Mutant
 from tests.packing import Found, judge, pack
 from tests.rundata import RunData
 from verifiers import spark as sessions
 
-MODULES = (of_records, of_order, of_transactions, of_logs, of_totals, of_chain)  # importing them fills the catalogue
+# Importing them fills the catalogue.
+MODULES = (of_records, of_order, of_transactions, of_zombies, of_logs, of_resets, of_totals, of_chain)
 _HEAD = """# Mutants
 
 Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this

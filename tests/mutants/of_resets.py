@@ -1,0 +1,112 @@
+"""Mutants of deletes: inputs that a consumer skipped or did again because the log start moved, and lookalikes."""
+
+from tests.mutants.catalogue import DELETES, Expected, input_of, mutant, place_of, redo
+from tests.rundata import Row, RunData
+
+
+@mutant(DELETES)
+def skipped_by_a_reset(run: RunData) -> Expected:
+    """Records were deleted past the position, and the consumer went on at the log start."""
+    mark = _mark(run, 0)
+    mark["position"] = mark["low_watermark"] - 6
+    gone = [row for row in run.outputs if row["source_partition"] == 0
+            and mark["position"] <= row["source_offset"] < mark["low_watermark"]]  # fmt: skip
+    for row in gone:
+        run.remove_output(row)
+    return {"reset-skip": {input_of(row) for row in gone}}
+
+
+@mutant(DELETES)
+def lost_before_a_skip(run: RunData) -> Expected:
+    """The input before those that a reset skipped is missing too: that is no reset's doing."""
+    expected = skipped_by_a_reset(run)
+    mark = _mark(run, 0)
+    row = _of_input(run, 0, mark["position"] - 1)
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(DELETES)
+def lost_after_a_skip(run: RunData) -> Expected:
+    """The first input at the log start is missing too: that is no reset's doing."""
+    expected = skipped_by_a_reset(run)
+    row = _of_input(run, 0, _mark(run, 0)["low_watermark"])
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(DELETES)
+def lost_in_another_partition(run: RunData) -> Expected:
+    """An input of another partition, at an offset that a reset skipped elsewhere, is missing."""
+    expected = skipped_by_a_reset(run)
+    row = _of_input(run, 2, _mark(run, 0)["position"])
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(DELETES)
+def processed_again_after_a_reset(run: RunData) -> Expected:
+    """The consumer went back to a log start behind its position, and did again what follows."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
+    _went_back(run, 0, mark)
+    return {"reset-reprocess": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(DELETES)
+def doubled_before_a_reset(run: RunData) -> Expected:
+    """An input below the log start was done again: no reset goes there."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    _went_back(run, 0, mark)
+    rows = [_of_input(run, 0, mark["low_watermark"] - 1)]
+    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(DELETES)
+def doubled_at_the_position(run: RunData) -> Expected:
+    """The input at the position itself was done again: a reset explains only those below it."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    _went_back(run, 0, mark)
+    rows = [_of_input(run, 0, mark["position"])]
+    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(DELETES)
+def doubled_without_going_back(run: RunData) -> Expected:
+    """Inputs behind the position were done again, and no worker was seen to go back."""
+    mark = _mark(run, 0)
+    mark["low_watermark"] = mark["position"] - 5
+    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
+    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+
+
+@mutant(DELETES)
+def doubled_after_going_ahead(run: RunData) -> Expected:
+    """Inputs behind the position were done again, and the worker was seen to go ahead, not back."""
+    expected = doubled_without_going_back(run)
+    mark = _mark(run, 0)
+    _went(run, 0, mark["low_watermark"], mark["position"])
+    return expected
+
+
+def _mark(run: RunData, partition: int) -> Row:
+    deleted = next(e for e in run.events if e["event"] == "records-deleted")
+    return next(mark for mark in deleted["partitions"] if mark["partition"] == partition)
+
+
+def _of_input(run: RunData, partition: int, offset: int) -> Row:
+    return next(
+        row for row in run.outputs if (row["source_partition"], row["source_offset"]) == (partition, offset)
+    )
+
+
+def _went_back(run: RunData, partition: int, mark: Row) -> None:
+    _went(run, partition, mark["position"], mark["low_watermark"])
+
+
+def _went(run: RunData, partition: int, expected: int, found: int) -> None:
+    reset = {"partition": partition, "expected": expected, "found": found}
+    run.events.append({"at": 1.0, "source": "worker-0", "incarnation": 1, "event": "position-reset", "t": 1.0, **reset})

@@ -1,0 +1,187 @@
+"""Mutants of who may write: fenced producers and group members, their epochs, the positions that they commit."""
+
+from tests.mutants.catalogue import ABORTS, ZOMBIE, Expected, aborted, each_of, move_position, mutant, place_of
+from tests.rundata import Row, RunData
+
+
+@mutant(ZOMBIE)
+def fence_ignored(run: RunData) -> Expected:
+    """The zombie's open transaction was committed when it came back, with outputs that its successor had written."""
+    commits = _zombie_commits(run)
+    _show(run)
+    return {"zombie-write": {("input", each["partition"], each["position"]) for each in commits}}
+
+
+@mutant(ZOMBIE)
+def zombie_has_the_last_word(run: RunData) -> Expected:
+    """The zombie's position is the last: outputs stand above it, and the zombie is why."""
+    commits = _zombie_commits(run)
+    _show(run)
+    last = max(int(each["offset"]) for each in run.commits)
+    for step, each in enumerate(commits, 1):
+        each["offset"] = last + step
+        run.positions[each["partition"]] = each["position"]
+    return {"zombie-write": {("input", each["partition"], each["position"]) for each in commits}}
+
+
+@mutant(ZOMBIE)
+def zombie_has_the_last_word_that_counts(run: RunData) -> Expected:
+    """The same, and behind it a position of its successor that was aborted."""
+    expected = zombie_has_the_last_word(run)
+    _abort_a_position(run, 2)
+    return expected
+
+
+@mutant(ZOMBIE)
+def position_aborted(run: RunData) -> Expected:
+    """Harmless: the last positions in the log are the first owner's, and were aborted."""
+    _abort_a_position(run, 0)
+    return {}
+
+
+@mutant(ZOMBIE)
+def position_of_nobody(run: RunData) -> Expected:
+    """Harmless: somebody committed the group's position again who is no worker, as an operator's tool does."""
+    last = max(_turns(run, 0), key=lambda each: int(each["offset"]))
+    _commit_again(run, last, worker=None, incarnation=None, transaction=None)
+    return {}
+
+
+@mutant(ZOMBIE)
+def nobody_said_who_was_assigned(run: RunData) -> Expected:
+    """Nothing is asserted: no worker said which partitions it was assigned."""
+    run.events = [each for each in run.events if each["event"] != "assigned"]
+    return {}
+
+
+@mutant(ZOMBIE)
+def assigned_back(run: RunData) -> Expected:
+    """Harmless: the first owner commits again, since the group had given the partition back to it."""
+    first = min(_turns(run, 0), key=lambda each: int(each["offset"]))
+    last = max(_turns(run, 0), key=lambda each: int(each["offset"]))
+    last.update({key: first[key] for key in ("worker", "incarnation")})
+    told = next(e for e in run.events if e["event"] == "assigned" and e["source"] == f"worker-{first['worker']}"
+                and e["incarnation"] == first["incarnation"])  # fmt: skip
+    again = {**told, "at": 1e9, "t": 1e9, "partitions": [0]}
+    run.events.insert(2, again)
+    return {}
+
+
+@mutant(ZOMBIE)
+def older_epoch_committed(run: RunData) -> Expected:
+    """A batch of an epoch was committed after batches of a higher one of its producer."""
+    late = _last_batch(run, 0)
+    for batch in run.log("output", 0):
+        if batch["first"] == late["first"]:
+            batch["producer_epoch"] = 0
+    return {"zombie-write": {("output", 0, late["first"])}}
+
+
+@mutant(ABORTS)
+def older_epoch_after_a_marker(run: RunData) -> Expected:
+    """A batch was committed after a marker of a higher epoch of its producer, which had no batch there."""
+    batch = _last_batch(run, 2, "stock")
+    marker = max((each for each in run.log("stock", 2) if each["control"] and each["first"] < batch["first"]
+                  and each["producer_id"] == batch["producer_id"]), key=lambda each: int(each["first"]))  # fmt: skip
+    for each in run.log("stock", 2):
+        if each["first"] == marker["first"]:
+            each["producer_epoch"] = batch["producer_epoch"] + 1
+    return {"zombie-write": {("stock", 2, batch["first"])}}
+
+
+@mutant(ZOMBIE)
+def older_epoch_aborted(run: RunData) -> Expected:
+    """Harmless: a late batch of an old epoch came in and was aborted."""
+    batch = aborted(run, 0)[0]
+    for each in run.log("output", 0):
+        if each["producer_id"] == batch["producer_id"] and each["fate"] != "aborted":
+            each["producer_epoch"] = max(each["producer_epoch"], batch["producer_epoch"] + 1)
+    return {}
+
+
+@mutant(ZOMBIE)
+def position_one_back(run: RunData) -> Expected:
+    """The committed position is one below what the outputs show."""
+    move_position(run, 1, -1)
+    last = max(each_of(run, "output", 1), key=lambda row: int(row["source_offset"]))
+    return {"offset-divergence": {place_of(last)}}
+
+
+@mutant(ZOMBIE)
+def position_one_ahead(run: RunData) -> Expected:
+    """The committed position lies beyond the input's end."""
+    move_position(run, 1, 1)
+    return {"offset-divergence": {("input", 1, run.pinned("input", 1)["end"])}}
+
+
+@mutant(ABORTS)
+def position_never_committed(run: RunData) -> Expected:
+    """A partition has outputs, and no position was ever committed."""
+    run.commits = [each for each in run.commits if each["partition"] != 1]
+    del run.positions[1]
+    return {"offset-divergence": {place_of(row) for row in run.outputs if row["source_partition"] == 1}}
+
+
+def _last_batch(run: RunData, partition: int, topic: str = "output") -> Row:
+    """The last visible batch of the producer that has the highest epoch there."""
+    data = [each for each in run.log(topic, partition) if each["fate"] == "visible"]
+    return max(data, key=lambda each: (int(each["producer_epoch"]), int(each["first"])))
+
+
+def _turns(run: RunData, partition: int) -> list[Row]:
+    return [each for each in run.commits if each["partition"] == partition]
+
+
+def _commit_again(run: RunData, commit: Row, **values: object) -> None:
+    """A position once more, at the end of the log."""
+    end = max(int(each["offset"]) for each in run.commits)
+    run.commits.append({**commit, "offset": end + 1, **values})
+
+
+def _abort_a_position(run: RunData, turn: int) -> None:
+    """In each partition that changed hands, the n-th position once more, at the end of the log, aborted."""
+    for partition in sorted({each["partition"] for each in run.commits}):
+        taken = sorted(_turns(run, partition), key=lambda each: int(each["offset"]))
+        _commit_again(run, taken[turn], fate="aborted")
+
+
+def _zombie_outcome(run: RunData) -> Row:
+    return next(e for e in run.events if e["event"] == "outcome" and e["type"] == "fail")
+
+
+def _zombie_commits(run: RunData) -> list[Row]:
+    """Positions of the zombie's transaction, put into the log right after its successor's first."""
+    told = _zombie_outcome(run)
+    worker = int(told["source"].removeprefix("worker-"))
+    added = []
+    for partition, (_, after) in ((int(p), span) for p, span in told["sources"].items()):
+        others = [each for each in _turns(run, partition) if each["worker"] != worker]
+        successor = next(each for each in others if each["position"] > after)
+        added.append({**successor, "offset": successor["offset"] + 0.5, "position": after, "worker": worker,
+                      "incarnation": told["incarnation"], "transaction": told["transaction"]})  # fmt: skip
+    # Make room: the log's offsets are whole numbers.
+    run.commits = sorted([*run.commits, *added], key=lambda each: float(each["offset"]))
+    for offset, each in enumerate(run.commits):
+        each["offset"] = offset
+    return added
+
+
+def _show(run: RunData) -> None:
+    """Make the zombie's aborted records visible, as its transaction's: committed, with a manifest."""
+    told = _zombie_outcome(run)
+    worker = int(told["source"].removeprefix("worker-"))
+    outputs = {}
+    for partition, (first, after) in ((int(p), span) for p, span in told["sources"].items()):
+        [batch, *_] = aborted(run, partition)
+        for each in aborted(run, partition):
+            each["fate"] = "visible"
+        for step, source in enumerate(range(first, after)):
+            row = next(each for each in run.outputs if (each["source_partition"], each["source_offset"]) ==
+                       (partition, source))  # fmt: skip
+            shown = {**row, "offset": batch["first"] + step, "worker": worker, "incarnation": told["incarnation"],
+                     "transaction": told["transaction"]}  # fmt: skip
+            run.outputs.append(shown)
+            run.observed.append({**run.seen(row), "offset": shown["offset"]})
+        outputs[f"{run.prefix}output/{partition}"] = [after - first, batch["first"], batch["last"]]
+    told["type"] = "ok"
+    run.events.insert(run.events.index(told), {**told, "event": "invoke", "outputs": outputs})
