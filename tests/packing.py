@@ -22,6 +22,7 @@ from verifiers.spark import let_go
 
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
+_SAMPLES_MAX = 100_000  # of a finding, in a whole folder; Spark takes memory for as many when it sorts them
 TABLES = ("ledger", "inputs", "outputs", "observed", "batches", "commits", "partitions", "open_transactions")
 Place = tuple[str, int, int]
 
@@ -55,7 +56,7 @@ def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] =
     """Run the checks (default: all) on a packed folder; what each case is found to have. One that raises is not caught.
     """
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
-    run = tables.Tables(folder, spark, planned, events, samples_max=10_000_000)
+    run = tables.Tables(folder, spark, planned, events, samples_max=_SAMPLES_MAX)
     found = [Found() for _ in range(cases)]
     reasons: list[str] = []
     try:

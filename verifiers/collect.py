@@ -19,6 +19,8 @@ read again afterwards; an end that moved makes the verdict `unknown`, since some
 import json
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +62,21 @@ def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "lo
     facts = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pinned, **_standing(field, partitions)}
     bootstrap = field.cluster.bootstrap(topology.OBSERVER_LANE)
     outputs = _outputs(spark, bootstrap, field, pinned, "read_committed")
-    counts = {"outputs": _write(outputs, tables / "outputs.parquet")}
+    work = {"outputs": partial(_write, outputs, tables / "outputs.parquet")}
     if mode == "full":
-        counts["inputs"] = _inputs(spark, bootstrap, field.names.input, pinned, tables / "inputs.parquet")
+        inputs = _inputs(spark, bootstrap, field.names.input, pinned)
+        work["inputs"] = partial(_write, inputs, tables / "inputs.parquet")
     if isinstance(field.cluster, LogAccess):
         internal = admin.offsets_partition(field.names.group)
-        counts["batches"] = segments.write_batches(
-            field.cluster.log_dirs(), [*partitions, internal], tables / "batches.parquet"
-        )
+        logs = field.cluster.log_dirs()
         leader = topology.node_of(admin.partitions(internal[0])[internal[1]].leader or 1)
-        counts["commits"] = positions.write_commits(
-            field.cluster.log_dirs()[leader] / f"{internal[0]}-{internal[1]}", field.names.group, field.names.input,
-            tables / "commits.parquet",
+        work["batches"] = partial(segments.write_batches, logs, [*partitions, internal], tables / "batches.parquet")
+        work["commits"] = partial(
+            positions.write_commits, logs[leader] / f"{internal[0]}-{internal[1]}", field.names.group,
+            field.names.input, tables / "commits.parquet",
         )  # fmt: skip
+    with ThreadPoolExecutor(len(work)) as threads:  # one plans, or waits for its last task, while another reads
+        counts = dict(zip(work, threads.map(lambda each: each(), work.values()), strict=True))
     after = _ends(admin, partitions)
     moved = [f"{old['topic']}/{old['partition']}: {old['end']} → {new['end']}" for old, new in
              zip(pinned, after, strict=True) if (old["start"], old["end"]) != (new["start"], new["end"])]  # fmt: skip
@@ -165,10 +169,9 @@ _NUMBER = f"try_cast(cast(substring(value, 1, {NUMBER_DIGITS}) AS string) AS big
 _DIGEST = f"{CONTENT} AS digest"
 
 
-def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]], target: Path) -> int:
+def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]]) -> DataFrame:
     frame = _read(spark, bootstrap, {topic}, pinned, "read_committed", headers=False)
-    frame = frame.selectExpr("partition", "offset", _NUMBER, _DIGEST)
-    return _write(frame, target)
+    return frame.selectExpr("partition", "offset", _NUMBER, _DIGEST)
 
 
 def _outputs(

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ _warm: list[bool] = []
 # PySpark's own log of failed queries, a page of JSON each; the exceptions say it, and are handled.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
+# Of a JVM that died py4j would log each try to reach it, with all those before it.
+logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
 
 
 def session(master: str = "local[2]") -> SparkSession:
@@ -45,8 +47,8 @@ def session(master: str = "local[2]") -> SparkSession:
     Raises whatever PySpark raises when the JVM does not come up or the master does not answer.
     """
     with _lock:
-        if _started and _process_of(_started[0]).poll() is not None:
-            _end()  # its JVM has died, whoever killed it: a new one
+        if _started and not _lives(_started[0]):
+            _end()  # whoever killed it: a new one
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -56,6 +58,14 @@ def session(master: str = "local[2]") -> SparkSession:
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
+
+
+def _lives(spark: SparkSession) -> bool:
+    """Whether there is still a JVM with a context that takes jobs: out of memory, it may have neither, or only one."""
+    context: Any = spark.sparkContext
+    with suppress(Exception):
+        return _process_of(spark).poll() is None and not context._jsc.sc().isStopped()
+    return False
 
 
 def _process_of(spark: SparkSession) -> Any:
@@ -170,10 +180,15 @@ def _end() -> None:
     spark = _started.pop()
     gateway: Any = spark.sparkContext._gateway
     if gateway.proc.poll() is None:
-        spark.stop()
-        gateway.shutdown()
+        with suppress(Exception):  # a JVM that is dying need not answer
+            spark.stop()
+            gateway.shutdown()
     gateway.proc.stdin.close()  # its JVM ends when this closes
-    gateway.proc.wait(_STOP_DEADLINE_S)
+    try:
+        gateway.proc.wait(_STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait(_STOP_DEADLINE_S)
     _warm.clear()
     # What PySpark itself remembers, also of a session whose JVM has died.
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None

@@ -5,6 +5,7 @@ does a folder that is not what was collected, of which nothing else is said.
 """
 
 import shlex
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,7 +74,9 @@ def _guarded(check: Any, tables: Tables) -> CheckResult:
         return found
     except Exception as error:  # whatever a check meets, the verdict must not be valid
         name = check.__module__.rpartition(".")[2]
-        says = f"check {name} failed: {type(error).__name__}: {' '.join(str(error).splitlines()[:2])}"
+        # An exception of a JVM that has died cannot even be asked what it says; this does not raise then.
+        told = "".join(traceback.format_exception_only(error)).splitlines()
+        says = f"check {name} failed: {' '.join(told[:2])}"
         return CheckResult(name=name, claim="", reasons=[Reason(kind="harness-error", says=says[:400])])
 
 

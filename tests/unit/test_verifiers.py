@@ -117,9 +117,12 @@ from verifiers.verify import verify
 first, *others = registry.checks()
 
 def killer(tables):
-    process = tables.spark.sparkContext._gateway.proc
-    process.kill()
-    process.wait(20)
+    context = tables.spark.sparkContext
+    if sys.argv[2] == "killed":
+        context._gateway.proc.kill()
+        context._gateway.proc.wait(20)
+    else:
+        context._jsc.stop()
     return CheckResult(name="killer", claim="")
 
 whole = registry.checks
@@ -130,11 +133,13 @@ print(verify(Path(sys.argv[1])).headline)
 """
 
 
-def test_a_spark_session_killed_in_the_middle_is_never_valid(good_run: GoodRun, tmp_path: Path) -> None:
-    """Between two checks its JVM is killed; the verdict is `unknown`, and the next one has a new session."""
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_spark_session_that_ends_in_the_middle_is_never_valid(good_run: GoodRun, tmp_path: Path, how: str) -> None:
+    """Between two checks its JVM is killed, or the context in it ends, as it does when it is out of memory; the verdict
+    is `unknown`, and the next one has a new session."""
     folder = good_run.write(tmp_path / "run")
     judged = subprocess.run(
-        [sys.executable, "-c", _KILLS_SPARK, str(folder)], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-c", _KILLS_SPARK, str(folder), how], capture_output=True, text=True, timeout=240, check=False
     )
     assert judged.stdout.splitlines() == ["unknown: harness-error", "valid"], judged.stderr[-2000:]
 
