@@ -20,12 +20,14 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from harness import registry
 from tests.mutants.catalogue import MUTANTS, Mutant
 from tests.mutants.run import Packs
 from tests.mutants.variants import Variant, variants
 from tests.packing import Found, judge
+from verifiers import findings, hidden
 from verifiers import spark as sessions
 
 MODULES = ("accounts", "aggregate", "atomicity", "causes", "completeness", "exactly_once", "inputs", "offsets",
@@ -73,13 +75,14 @@ class Judged:
 
     def otherwise(self, variant: Variant) -> str:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
-        folders = sorted(self._folders, key=lambda each: -self._latest.count(each[0]))
+        folders = sorted(self._folders, key=lambda each: (-self._latest.count(each[0]), -len(each[1])))
         for folder, names in [*folders, *self._alone]:
             right = self._as_it_is(folder, len(names), variant.module)
             try:
                 with _taken_out(variant):
                     now = _judged(folder, len(names), variant.module)
             except Exception as error:
+                self._latest = [*self._latest[-4:], folder]
                 return f"(fails: {type(error).__name__})"
             wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
             if not wrong and right[0].reasons != now[0].reasons:
@@ -98,12 +101,17 @@ class Judged:
 
 
 def _judged(folder: Path, cases: int, module: str) -> list[Found]:
-    """A failure is the module's only when a new session fails as well."""
-    try:
-        return judge(folder, sessions.session(), cases, resting_on(module))
-    except Exception:
-        sessions.stop()
-        return judge(folder, sessions.session(), cases, resting_on(module))
+    """What is found, without what stands around it in the log. A failure is the module's only when a new session fails
+    as well."""
+    with (
+        patch.object(findings, "_with_batches", lambda _, samples: samples),
+        patch.object(hidden, "beside", lambda _, __, samples: list(samples)),
+    ):
+        try:
+            return judge(folder, sessions.session(), cases, resting_on(module))
+        except Exception:
+            sessions.stop()
+            return judge(folder, sessions.session(), cases, resting_on(module))
 
 
 def _few() -> Iterator[Mutant]:

@@ -32,6 +32,16 @@ def input_tail_lost(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def input_tail_lost_before_it_was_read(run: RunData) -> Expected:
+    """The last input of a partition is gone, and nothing came of it: the brokers lost it, not the pipeline."""
+    expected = input_tail_lost(run)
+    [(_, partition, offset)] = expected["input-lost"]
+    run.remove_output(next(each for each in run.outputs
+                           if (each["source_partition"], each["source_offset"]) == (partition, offset)))  # fmt: skip
+    return expected
+
+
+@mutant(ZOMBIE)
 def input_tail_lost_beside_an_unread_output(run: RunData) -> Expected:
     """The same, and the reader missed an output: that says nothing of the input's log."""
     expected = input_tail_lost(run)

@@ -7,6 +7,7 @@ from tests.mutants.catalogue import (
     change,
     each_of,
     input_of,
+    ledger_row,
     mutant,
     of_transaction,
     pick,
@@ -56,6 +57,14 @@ def in_the_place_of_a_lost_one(run: RunData) -> Expected:
     run.remove_output(last)
     change(run, lost, **{key: last[key] for key in _ORIGIN})
     return expected
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_info_swapped(run: RunData) -> Expected:
+    """Ledger mode: an input that was never acknowledged came out behind the one after it."""
+    row = pick(run)
+    ledger_row(run, row["number"])["offset"] = None
+    return swapped_neighbours(run)
 
 
 @mutant(ABORTS)
