@@ -133,6 +133,15 @@ class RunData:
             )  # fmt: skip
         return added
 
+    def insert_aborted(self, topic: str, partition: int, after: int) -> None:
+        """Put one aborted record of another producer into the middle of a batch, behind its offset `after`."""
+        divided = [batch for batch in self.log(topic, partition) if batch["first"] <= after < batch["last"]]
+        self._shift(topic, partition, after + 1, 1)
+        for batch in divided:
+            there = {"first": after + 1, "last": after + 1, "records": 1, "producer_id": 999_999, "fate": "aborted"}
+            self.batches += [{**batch, **there}, {**batch, "first": after + 2, "records": batch["last"] - after - 1}]
+            batch["last"], batch["records"] = after, after - batch["first"] + 1
+
     def hide(self, topic: str, partition: int, first: int, last: int) -> None:
         """Make the batches that overlap these offsets aborted, and their records unseen."""
         for batch in self.log(topic, partition):

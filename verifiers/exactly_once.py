@@ -136,11 +136,11 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     ).distinct()  # fmt: skip
     claims = ["topic", "source_partition", "source_offset"]
     looked = there.join(_intact(there), KEY, "left").join(of_missing, claims, "left")
+    too_many = F.when(_within(_reprocessed(tables)), "reset-reprocess").otherwise("duplicate")
     cls = (
-        F.when(F.expr("NOT intact AND due_digest IS NULL AND of_missing IS NULL"), "phantom")
+        F.when(F.expr("due_digest IS NULL AND of_missing IS NULL"), "phantom")
         .when(F.expr("NOT intact"), "corrupted")
-        .when(F.expr("intact_count > due") & _within(_reprocessed(tables)), "reset-reprocess")
-        .when(F.expr("intact_count > due"), "duplicate")
+        .when(F.expr("intact_count > due"), too_many)
         .when(F.expr("NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "
                      "AND (i.offset IS NULL OR source_offset <=> i.offset)))"), "corrupted")
     )  # fmt: skip

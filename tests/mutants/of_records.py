@@ -256,6 +256,12 @@ def info_without_effect(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ABORTS)
+def info_without_effect_on_two_topics(run: RunData) -> Expected:
+    """Harmless: an order that was never acknowledged, and is not in the log, is neither paid nor in stock."""
+    return info_without_effect(run)
+
+
 @mutant(ZOMBIE)
 def info_in_the_log(run: RunData) -> Expected:
     """Harmless: an input that was never acknowledged is in the log, and has its output."""
@@ -299,6 +305,12 @@ def ledger_mode_info_took_effect(run: RunData) -> Expected:
     """Ledger mode, harmless: an input that was never acknowledged has one output, wherever it stands in the log."""
     ledger_row(run, pick(run)["number"])["offset"] = None
     return {}
+
+
+@mutant(TWICE, "ledger")
+def ledger_mode_info_of_two(run: RunData) -> Expected:
+    """Ledger mode, harmless: an input that was never acknowledged has the two outputs that it must have."""
+    return ledger_mode_info_took_effect(run)
 
 
 @mutant(ZOMBIE, "ledger")

@@ -153,6 +153,14 @@ def info_aborted(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def another_one_in_between(run: RunData) -> Expected:
+    """Harmless: among the records of a transaction stands one of another, which was aborted."""
+    row = pick(run)
+    run.insert_aborted(row["topic"], row["partition"], row["offset"])
+    return {}
+
+
+@mutant(ZOMBIE)
 def aborted_and_read(run: RunData) -> Expected:
     """Collect's reader shows one record of a transaction that the log has as aborted."""
     [batch, *_] = aborted(run, 0)
