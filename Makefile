@@ -19,7 +19,7 @@ unit: setup
 mutants: setup
 	$(VENV)/python -m tests.mutants.run docs/mutants.md
 
-# Each condition of the verifiers taken out in turn: about an hour on two cores.
+# Each condition of the verifiers taken out in turn: well over an hour on two cores.
 conditions: setup
 	$(VENV)/python -m tests.mutants.conditions --table docs/conditions.md
 

@@ -100,6 +100,11 @@ class RunData:
     def output(self, number: int, topic: str = "output") -> Row:
         return next(row for row in self.outputs if (row["number"], row["topic"]) == (number, topic))
 
+    def made_of(self, partition: int, offset: int, topic: str = "output") -> Row:
+        """The output whose header names this input."""
+        return next(row for row in self.outputs if row["topic"] == topic
+                    and (row["source_partition"], row["source_offset"]) == (partition, offset))  # fmt: skip
+
     # Changes that leave log, manifests and readers telling one story, but for what they break
 
     def remove_output(self, row: Row, *, claimed: bool = False) -> None:

@@ -54,7 +54,7 @@ def by_group(tables: Tables) -> DataFrame | None:
     turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: who goes on is no other turn
     late: list[tuple[int, int, int | None]] = []
     runs: dict[int, list[tuple[int, tuple[int, int]]]] = {}
-    for row in rows(turns.orderBy("partition", "offset")):
+    for row in rows(turns.select("partition", "offset", *_OWNER).orderBy("partition", "offset")):
         runs.setdefault(row["partition"], []).append((row["offset"], (row["worker"], row["incarnation"])))
     for partition, taken in runs.items():
         if partition in _assigned(tables):  # else nobody said who it belonged to

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.packing import Place
 from tests.rundata import Row, RunData
+from verifiers.tables import TRANSACTION
 
 RUNS = Path(__file__).parent / "runs"
 ZOMBIE, ABORTS, TOTALS, DELETES = "zombie", "aborts", "totals", "deletes"
@@ -97,14 +98,24 @@ def of_transaction(run: RunData, row: Row) -> list[Row]:
 
 
 def _same_transaction(one: Row, other: Row) -> bool:
-    return all(one[key] == other[key] for key in ("worker", "incarnation", "transaction"))
+    return all(one[key] == other[key] for key in TRANSACTION)
 
 
 def resent(run: RunData, row: Row) -> Row:
     """A second output for the same input: appended to the last batch of its partition, counted in its manifest."""
     last = max(each_of(run, row["topic"], row["partition"]), key=lambda each: int(each["offset"]))
-    again = {**row, **{key: last[key] for key in ("worker", "incarnation", "transaction")}}
-    return run.insert_output(again, last["offset"], counted=True)
+    return insert_behind(run, row, last)
+
+
+def insert_behind(run: RunData, row: Row, other: Row) -> Row:
+    """Put an output behind another one, into its batch and transaction, counted in its manifest; returns it."""
+    joined = {**row, **{key: other[key] for key in ("topic", "partition", *TRANSACTION)}}
+    return run.insert_output(joined, other["offset"], counted=True)
+
+
+def redone(run: RunData, rows: list[Row]) -> set[Place]:
+    """`redo`, and the places of both."""
+    return {place_of(row) for row in [*rows, *redo(run, rows)]}
 
 
 def redo(run: RunData, rows: list[Row]) -> list[Row]:

@@ -77,20 +77,23 @@ class Judged:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
         folders = sorted(self._folders, key=lambda each: (-self._latest.count(each[0]), -len(each[1])))
         for folder, names in [*folders, *self._alone]:
-            right = self._as_it_is(folder, len(names), variant.module)
-            try:
-                with _taken_out(variant):
-                    now = _judged(folder, len(names), variant.module)
-            except Exception as error:
-                self._latest = [*self._latest[-4:], folder]
-                return f"(fails: {type(error).__name__})"
-            wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
-            if not wrong and right[0].reasons != now[0].reasons:
-                wrong = names if len(names) == 1 else [f"(what is said of {len(names)} together)"]
-            if wrong:
+            if wrong := self._wrong(folder, names, variant):
                 self._latest = [*self._latest[-4:], folder]
                 return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
         return ""
+
+    def _wrong(self, folder: Path, names: list[str], variant: Variant) -> list[str]:
+        """What in this folder is judged otherwise, or what failed."""
+        right = self._as_it_is(folder, len(names), variant.module)
+        try:
+            with _taken_out(variant):
+                now = _judged(folder, len(names), variant.module)
+        except Exception as error:
+            return [f"(fails: {type(error).__name__})"]
+        wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
+        if not wrong and right[0].reasons != now[0].reasons:
+            return names if len(names) == 1 else [f"(what is said of {len(names)} together)"]
+        return wrong
 
     def _as_it_is(self, folder: Path, cases: int, module: str) -> list[Found]:
         """What is right: the folder judged by the module as it is."""

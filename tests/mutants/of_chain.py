@@ -64,7 +64,7 @@ def lost_where_others_were_deleted(run: RunData) -> Expected:
     """Records of the topic between were deleted past the position, and an input of those offsets is lost: offsets of
     one topic say nothing of the other's."""
     _delete(run, "middle", position=0)
-    row = next(each for each in run.outputs if (each["source_partition"], each["source_offset"]) == (0, 5))
+    row = run.made_of(0, 5)
     run.remove_output(row)
     return {"lost": {input_of(row)}}
 

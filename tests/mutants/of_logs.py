@@ -36,8 +36,7 @@ def input_tail_lost_before_it_was_read(run: RunData) -> Expected:
     """The last input of a partition is gone, and nothing came of it: the brokers lost it, not the pipeline."""
     expected = input_tail_lost(run)
     [(_, partition, offset)] = expected["input-lost"]
-    run.remove_output(next(each for each in run.outputs
-                           if (each["source_partition"], each["source_offset"]) == (partition, offset)))  # fmt: skip
+    run.remove_output(run.made_of(partition, offset))
     return expected
 
 
@@ -86,8 +85,7 @@ def replica_lacks_the_end(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def replica_above_the_high_watermark(run: RunData) -> Expected:
     """Harmless: a replica holds one batch more, above the high watermark."""
-    last = max(run.log("output", 0), key=lambda each: int(each["first"]))
-    run.batches.append({**last, "first": last["last"] + 1, "last": last["last"] + 1})
+    _one_batch_more(run, 0, run.log("output", 0)[0]["broker"])
     return {}
 
 
@@ -116,8 +114,7 @@ def replicas_differ_above_and_below_the_log_start(run: RunData) -> Expected:
 def replicas_differ_and_one_is_ahead(run: RunData) -> Expected:
     """One replica holds a batch with another checksum, and another one has more above the high watermark."""
     expected = replica_has_another_batch(run)
-    last = max(run.log("output", 1), key=lambda each: int(each["first"]))
-    run.batches.append({**last, "broker": "broker1", "first": last["last"] + 1, "last": last["last"] + 1})
+    _one_batch_more(run, 1, "broker1")
     return expected
 
 
@@ -242,6 +239,12 @@ def a_partition_without_records(run: RunData) -> Expected:
 
 def _at(row: Row) -> tuple[str, int, int]:
     return "input", row["partition"], row["offset"]
+
+
+def _one_batch_more(run: RunData, partition: int, broker: str) -> None:
+    """Behind the last batch of an output partition, on one replica."""
+    last = max(run.log("output", partition), key=lambda each: int(each["first"]))
+    run.batches.append({**last, "broker": broker, "first": last["last"] + 1, "last": last["last"] + 1})
 
 
 def _drop_input(run: RunData, row: Row) -> None:

@@ -7,6 +7,7 @@ from tests.mutants.catalogue import (
     change,
     each_of,
     input_of,
+    insert_behind,
     ledger_row,
     mutant,
     of_transaction,
@@ -22,10 +23,7 @@ _ORIGIN = ("number", "digest", "source_partition", "source_offset")
 @mutant(ZOMBIE)
 def swapped_neighbours(run: RunData) -> Expected:
     """Two records of a batch stand in the wrong order."""
-    row = pick(run)
-    other = next(each for each in each_of(run, "output", 0) if each["offset"] == row["offset"] + 1)
-    _swap(run, row, other)
-    return {"reordered": {place_of(other)}}
+    return {"reordered": {place_of(_swap_with_next(run, pick(run)))}}
 
 
 @mutant(ZOMBIE)
@@ -41,9 +39,7 @@ def moved_ahead(run: RunData) -> Expected:
     """A record stands before others of its partition that come earlier in the source."""
     late = pick(run, nth=80)
     run.remove_output(late)
-    early = pick(run, nth=30)
-    own = {key: early[key] for key in ("worker", "incarnation", "transaction")}
-    moved = run.insert_output({**late, **own}, early["offset"], counted=True)
+    moved = insert_behind(run, late, pick(run, nth=30))
     return {"reordered": {("output", 0, moved["offset"] + 1)}}
 
 
@@ -71,11 +67,18 @@ def ledger_mode_info_swapped(run: RunData) -> Expected:
 def doubled_on_one_topic_swapped_on_the_other(run: RunData) -> Expected:
     """An order was paid twice, and stands in the stock behind the one after it: two causes."""
     row = pick(run, "stock", 0)
-    other = next(each for each in each_of(run, "stock", 0) if each["offset"] == row["offset"] + 1)
     paid = run.output(row["number"], "payment")
     again = resent(run, paid)
-    _swap(run, row, other)
+    other = _swap_with_next(run, row)
     return {"duplicate": {place_of(paid), place_of(again)}, "reordered": {place_of(other)}}
+
+
+def _swap_with_next(run: RunData, row: Row) -> Row:
+    """Exchange what stands here and at the next offset; returns the row there."""
+    there = each_of(run, row["topic"], row["partition"])
+    other = next(each for each in there if each["offset"] == row["offset"] + 1)
+    _swap(run, row, other)
+    return other
 
 
 def _swap(run: RunData, one: Row, other: Row) -> None:

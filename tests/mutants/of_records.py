@@ -8,6 +8,7 @@ from tests.mutants.catalogue import (
     change,
     each_of,
     input_of,
+    insert_behind,
     ledger_row,
     move_position,
     mutant,
@@ -108,8 +109,7 @@ def doubled_elsewhere(run: RunData) -> Expected:
     """A second copy of a record stands in another partition."""
     row = pick(run, partition=0)
     beside = pick(run, partition=1)
-    own = {key: beside[key] for key in ("worker", "incarnation", "transaction")}
-    again = run.insert_output({**row, **own, "partition": 1}, beside["offset"], counted=True)
+    again = insert_behind(run, row, beside)
     return {"duplicate": {place_of(row), place_of(again)}}
 
 
@@ -187,7 +187,7 @@ def header_names_another_offset(run: RunData) -> Expected:
 def header_names_a_lost_one(run: RunData) -> Expected:
     """An input was never sent, and the header of another's output names it."""
     row = pick(run)
-    lost = next(each for each in each_of(run, "output", 0) if each["source_offset"] == row["source_offset"] + 1)
+    lost = run.made_of(row["source_partition"], row["source_offset"] + 1)
     expected = {"lost": {input_of(lost)}, "corrupted": {place_of(row)}}
     run.remove_output(lost)
     change(run, row, source_offset=lost["source_offset"])
@@ -207,8 +207,7 @@ def wrong_destination(run: RunData) -> Expected:
     """A record went to another partition than its key's."""
     row, beside = pick(run, partition=0), pick(run, partition=1)
     run.remove_output(row)
-    own = {key: beside[key] for key in ("worker", "incarnation", "transaction")}
-    moved = run.insert_output({**row, **own, "partition": 1}, beside["offset"], counted=True)
+    moved = insert_behind(run, row, beside)
     return {"corrupted": {place_of(moved)}}
 
 
@@ -234,8 +233,7 @@ def on_the_other_topic(run: RunData) -> Expected:
     """A record of the stock stands on the payment: one order is paid twice and not in stock."""
     row, beside = pick(run, "stock", 0), pick(run, "payment", 0, nth=60)
     run.remove_output(row)
-    own = {key: beside[key] for key in ("worker", "incarnation", "transaction")}
-    moved = run.insert_output({**row, **own, "topic": "payment"}, beside["offset"], counted=True)
+    moved = insert_behind(run, row, beside)
     own_place = place_of(run.output(row["number"], "payment"))
     return {"lost": {input_of(row)}, "duplicate": {own_place, place_of(moved)}}
 

@@ -1,13 +1,13 @@
 """Mutants of deletes: inputs that a consumer skipped or did again because the log start moved, and lookalikes."""
 
-from tests.mutants.catalogue import DELETES, Expected, input_of, mutant, place_of, redo
+from tests.mutants.catalogue import DELETES, Expected, input_of, mutant, redone
 from tests.rundata import Row, RunData
 
 
 @mutant(DELETES)
 def skipped_by_a_reset(run: RunData) -> Expected:
     """Records were deleted past the position, and the consumer went on at the log start."""
-    mark = _mark(run, 0)
+    mark = _mark(run)
     mark["position"] = mark["low_watermark"] - 6
     gone = [row for row in run.outputs if row["source_partition"] == 0
             and mark["position"] <= row["source_offset"] < mark["low_watermark"]]  # fmt: skip
@@ -20,8 +20,8 @@ def skipped_by_a_reset(run: RunData) -> Expected:
 def lost_before_a_skip(run: RunData) -> Expected:
     """The input before those that a reset skipped is missing too: that is no reset's doing."""
     expected = skipped_by_a_reset(run)
-    mark = _mark(run, 0)
-    row = _of_input(run, 0, mark["position"] - 1)
+    mark = _mark(run)
+    row = run.made_of(0, mark["position"] - 1)
     run.remove_output(row)
     return {**expected, "lost": {input_of(row)}}
 
@@ -30,7 +30,7 @@ def lost_before_a_skip(run: RunData) -> Expected:
 def lost_after_a_skip(run: RunData) -> Expected:
     """The first input at the log start is missing too: that is no reset's doing."""
     expected = skipped_by_a_reset(run)
-    row = _of_input(run, 0, _mark(run, 0)["low_watermark"])
+    row = run.made_of(0, _mark(run)["low_watermark"])
     run.remove_output(row)
     return {**expected, "lost": {input_of(row)}}
 
@@ -39,7 +39,7 @@ def lost_after_a_skip(run: RunData) -> Expected:
 def lost_in_another_partition(run: RunData) -> Expected:
     """An input of another partition, at an offset that a reset skipped elsewhere, is missing."""
     expected = skipped_by_a_reset(run)
-    row = _of_input(run, 2, _mark(run, 0)["position"])
+    row = run.made_of(2, _mark(run)["position"])
     run.remove_output(row)
     return {**expected, "lost": {input_of(row)}}
 
@@ -47,66 +47,61 @@ def lost_in_another_partition(run: RunData) -> Expected:
 @mutant(DELETES)
 def processed_again_after_a_reset(run: RunData) -> Expected:
     """The consumer went back to a log start behind its position, and did again what follows."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
-    _went_back(run, 0, mark)
-    return {"reset-reprocess": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+    mark = _deleted_behind(run)
+    rows = [run.made_of(0, offset) for offset in range(mark["low_watermark"], mark["position"])]
+    _reset(run, mark["position"], mark["low_watermark"])
+    return {"reset-reprocess": redone(run, rows)}
 
 
 @mutant(DELETES)
 def doubled_before_a_reset(run: RunData) -> Expected:
     """An input below the log start was done again: no reset goes there."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    _went_back(run, 0, mark)
-    rows = [_of_input(run, 0, mark["low_watermark"] - 1)]
-    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+    mark = _deleted_behind(run)
+    _reset(run, mark["position"], mark["low_watermark"])
+    rows = [run.made_of(0, mark["low_watermark"] - 1)]
+    return {"duplicate": redone(run, rows)}
 
 
 @mutant(DELETES)
 def doubled_at_the_position(run: RunData) -> Expected:
     """The input at the position itself was done again: a reset explains only those below it."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    _went_back(run, 0, mark)
-    rows = [_of_input(run, 0, mark["position"])]
-    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+    mark = _deleted_behind(run)
+    _reset(run, mark["position"], mark["low_watermark"])
+    rows = [run.made_of(0, mark["position"])]
+    return {"duplicate": redone(run, rows)}
 
 
 @mutant(DELETES)
 def doubled_without_going_back(run: RunData) -> Expected:
     """Inputs behind the position were done again, and no worker was seen to go back."""
-    mark = _mark(run, 0)
-    mark["low_watermark"] = mark["position"] - 5
-    rows = [_of_input(run, 0, offset) for offset in range(mark["low_watermark"], mark["position"])]
-    return {"duplicate": {place_of(row) for row in [*rows, *redo(run, rows)]}}
+    mark = _deleted_behind(run)
+    rows = [run.made_of(0, offset) for offset in range(mark["low_watermark"], mark["position"])]
+    return {"duplicate": redone(run, rows)}
 
 
 @mutant(DELETES)
 def doubled_after_going_ahead(run: RunData) -> Expected:
     """Inputs behind the position were done again, and the worker was seen to go ahead, not back."""
     expected = doubled_without_going_back(run)
-    mark = _mark(run, 0)
-    _went(run, 0, mark["low_watermark"], mark["position"])
+    mark = _mark(run)
+    _reset(run, mark["low_watermark"], mark["position"])
     return expected
 
 
-def _mark(run: RunData, partition: int) -> Row:
+def _mark(run: RunData) -> Row:
+    """What was deleted of input/0, and the position then."""
     deleted = next(e for e in run.events if e["event"] == "records-deleted")
-    return next(mark for mark in deleted["partitions"] if mark["partition"] == partition)
+    return next(mark for mark in deleted["partitions"] if mark["partition"] == 0)
 
 
-def _of_input(run: RunData, partition: int, offset: int) -> Row:
-    return next(
-        row for row in run.outputs if (row["source_partition"], row["source_offset"]) == (partition, offset)
-    )
+def _deleted_behind(run: RunData) -> Row:
+    """The same, when the delete had ended five records before the position."""
+    mark = _mark(run)
+    mark["low_watermark"] = mark["position"] - 5
+    return mark
 
 
-def _went_back(run: RunData, partition: int, mark: Row) -> None:
-    _went(run, partition, mark["position"], mark["low_watermark"])
-
-
-def _went(run: RunData, partition: int, expected: int, found: int) -> None:
-    reset = {"partition": partition, "expected": expected, "found": found}
-    run.events.append({"at": 1.0, "source": "worker-0", "incarnation": 1, "event": "position-reset", "t": 1.0, **reset})
+def _reset(run: RunData, expected: int, found: int) -> None:
+    """A worker told that its position on input/0 was another than it had left it."""
+    run.events.append({"at": 1.0, "source": "worker-0", "incarnation": 1, "event": "position-reset", "t": 1.0,
+                       "partition": 0, "expected": expected, "found": found})  # fmt: skip

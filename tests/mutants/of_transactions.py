@@ -13,6 +13,7 @@ from tests.mutants.catalogue import (
     pick,
     place_of,
     redo,
+    redone,
 )
 from tests.rundata import Row, RunData
 
@@ -31,7 +32,7 @@ def transaction_never_sent(run: RunData) -> Expected:
 def transaction_done_twice(run: RunData) -> Expected:
     """A whole transaction was done again by a later one."""
     rows = of_transaction(run, pick(run, partition=1))
-    return {"duplicate": {place_of(each) for each in [*rows, *redo(run, rows)]}}
+    return {"duplicate": redone(run, rows)}
 
 
 @mutant(ZOMBIE)

@@ -176,8 +176,7 @@ def _show(run: RunData) -> None:
         for each in aborted(run, partition):
             each["fate"] = "visible"
         for step, source in enumerate(range(first, after)):
-            row = next(each for each in run.outputs if (each["source_partition"], each["source_offset"]) ==
-                       (partition, source))  # fmt: skip
+            row = run.made_of(partition, source)
             shown = {**row, "offset": batch["first"] + step, "worker": worker, "incarnation": told["incarnation"],
                      "transaction": told["transaction"]}  # fmt: skip
             run.outputs.append(shown)
