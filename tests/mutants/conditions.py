@@ -1,6 +1,6 @@
 """Takes single conditions out of the verifiers, one at a time, and asks whether a mutant is then judged otherwise.
 
-    python -m tests.mutants.conditions [MODULE …] [--table FILE]
+    python -m tests.mutants.conditions [MODULE …] [--table FILE]      of a table that is there, these modules' rows
 
 What counts is what the checks say that rest on the module: other findings in some mutant, other reasons for `unknown`
 in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
@@ -14,7 +14,7 @@ import importlib
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -150,6 +150,17 @@ def _line(variant: Variant, by: str, seconds: float) -> str:
     return f"{word} {variant.module}.py:{variant.line}: {variant.says}: {by}  ({seconds:.0f} s)"
 
 
+def _others(table: Path, modules: Collection[str]) -> list[str]:
+    """What a table says of other modules."""
+    lines = table.read_text().splitlines() if table.exists() else []
+    kept = set(MODULES).difference(modules)
+    return [line for line in lines if line.startswith("|") and _module_of(line) in kept]
+
+
+def _module_of(row: str) -> str:
+    return row.split("|")[1].strip()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("modules", nargs="*")
@@ -169,7 +180,9 @@ def main() -> int:
                 print(_line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
     sessions.stop()
     if options.table:
-        options.table.write_text(_HEAD + "\n".join(rows) + "\n")
+        others = _others(options.table, options.modules or MODULES)
+        told = sorted([*others, *rows], key=lambda row: MODULES.index(_module_of(row)))
+        options.table.write_text(_HEAD + "\n".join(told) + "\n")
     print(f"{len(rows)} conditions, {uncaught} that no mutant needs")  # noqa: T201
     return 1 if uncaught else 0
 
