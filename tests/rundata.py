@@ -72,10 +72,12 @@ class RunData:
         read = [(self.inputs, INPUTS, "tables/inputs")] if self.mode == "full" else []
         watched = [(self.observed, OBSERVED, "ledger/observer/observed-00000")] if self.observed else []
         for rows, schema, name in (
-            *read, *watched, (self.ledger, LEDGER, "ledger/sent-00000"), (self.outputs, OUTPUTS, "tables/outputs"),
+            *read, *watched, (self.ledger, LEDGER, "ledger/sent-00000"),
             (self.batches, BATCHES, "tables/batches"), (self.commits, COMMITS, "tables/commits"),
         ):  # fmt: skip
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
+        outputs = pa.Table.from_pylist(self.outputs, OUTPUTS)
+        pq.write_to_dataset(outputs, folder / "tables" / "outputs.parquet", partition_cols=["topic"])
         if self.hidden is not None:
             self.write_hidden(folder)
         facts = {

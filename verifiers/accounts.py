@@ -58,23 +58,26 @@ def suspects(tables: Tables) -> DataFrame | None:
 
 def _all_fit(tables: Tables) -> bool:
     """Whether what is there is what should be, by fingerprint, and nothing of it is at or above its position."""
-    if causes.standing(tables) is not tables.outputs:
+    due = _due(tables)  # first, since the causes wait for other checks
+    if due is None or causes.standing(tables) is not tables.outputs:
         return False
-    there = summary.NOTHING
-    for (kind, _, _), content in summary.contents(tables).items():
-        if kind == "outputs":  # speed: with others among them they are never equal
-            there += content
-    due = summary.NOTHING
-    row = F.xxhash64("topic", "partition", "number", "digest", "input.partition", "input.offset")
+    return summary.of_kind(tables, "outputs") == due
+
+
+def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
+    """What should be there, as `summary.contents` says what is; None when some of it is not due yet."""
+    found: dict[tuple[str, int], summary.Fingerprint] = {}
+    row = F.xxhash64("number", "digest", "input.partition", "input.offset")  # `summary.output_row`, as it should be
     for each in rows(
         expected(tables).where("input.offset IS NOT NULL")  # speed: what is in no log would have to have an output
-        .groupBy(F.col("input.partition").alias("source"))
+        .groupBy("topic", "partition", F.col("input.partition").alias("source"))
         .agg(*summary.fingerprint(row), F.max("input.offset").alias("highest"))
     ):  # fmt: skip
         if each["highest"] >= tables.positions.get(each["source"], 0):
-            return False
-        due += summary.read(each)
-    return there == due
+            return None
+        place = each["topic"], each["partition"]
+        found[place] = found.get(place, summary.NOTHING) + summary.read(each)
+    return found
 
 
 @kept

@@ -1,7 +1,8 @@
 """Collect: the topics, as they are at pinned offsets, into tables that stay in the run's folder.
 
     tables/inputs.parquet      partition offset number digest                        read by Spark, read_committed
-    tables/outputs.parquet     topic partition offset number digest, and the header's word: source_partition
+    tables/outputs.parquet     a folder for each topic, topic=<the workload's name for it>, so that no row has to say
+                               it: partition offset number digest, and the header's word: source_partition
                                source_offset worker incarnation transaction (null where it has no such header),
                                via_partition and via_offset behind a topic between;
                                content (of all of it, where digest is of a part), total and grouping (of an
@@ -18,14 +19,16 @@ read again afterwards; an end that moved makes the verdict `unknown`, since some
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from harness import documents, registry, topology
 from harness.admin import Admin, AdminError, Isolation, Partition
@@ -42,13 +45,20 @@ from verifiers.tables import OUTPUTS, PLACE, SCHEMA_VERSION
 # The sizes together are what makes Spark's source fast; one of them alone does little. A partition that ends in a
 # marker makes the reader fetch once more, behind a fetch that waits for new records: half a second, by default.
 _SOURCE_OPTIONS = {
-    "kafka.max.partition.fetch.bytes": str(16 << 20),
-    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.fetch.max.bytes": str(32 << 20),
     "kafka.max.poll.records": "5000",
     "kafka.receive.buffer.bytes": str(2 << 20),
     "kafka.fetch.max.wait.ms": "10",
     "kafkaConsumer.pollTimeoutMs": "60000",
     "failOnDataLoss": "true",
+}
+# Pages of the second version keep offsets and numbers as differences, in a fraction of the bytes, so that compressing
+# them gives nothing; and a dictionary of values that differ is built, and read, for nothing.
+_PARQUET_OPTIONS = {
+    "parquet.writer.version": "PARQUET_2_0",
+    "parquet.enable.dictionary": "false",
+    "compression": "uncompressed",
 }
 
 
@@ -61,22 +71,27 @@ def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "lo
     pinned = _ends(admin, partitions)
     facts = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pinned, **_standing(field, partitions)}
     bootstrap = field.cluster.bootstrap(topology.OBSERVER_LANE)
-    outputs = _outputs(spark, bootstrap, field, pinned, "read_committed")
-    work = {"outputs": partial(_write, outputs, tables / "outputs.parquet")}
+    work: list[tuple[str, Callable[[], int]]] = [
+        ("outputs", partial(_write, outputs, tables / "outputs.parquet" / f"topic={role}"))
+        for role, outputs in _outputs(spark, bootstrap, field, pinned, "read_committed").items()
+    ]
     if mode == "full":
         inputs = _inputs(spark, bootstrap, field.names.input, pinned)
-        work["inputs"] = partial(_write, inputs, tables / "inputs.parquet")
+        work.append(("inputs", partial(_write, inputs, tables / "inputs.parquet")))
     if isinstance(field.cluster, LogAccess):
         internal = admin.offsets_partition(field.names.group)
         logs = field.cluster.log_dirs()
         leader = topology.node_of(admin.partitions(internal[0])[internal[1]].leader or 1)
-        work["batches"] = partial(segments.write_batches, logs, [*partitions, internal], tables / "batches.parquet")
-        work["commits"] = partial(
+        batches = partial(segments.write_batches, logs, [*partitions, internal], tables / "batches.parquet")
+        commits = partial(
             positions.write_commits, logs[leader] / f"{internal[0]}-{internal[1]}", field.names.group,
             field.names.input, tables / "commits.parquet",
         )  # fmt: skip
+        work += [("batches", batches), ("commits", commits)]
+    counts: Counter[str] = Counter()
     with ThreadPoolExecutor(len(work)) as threads:  # one plans, or waits for its last task, while another reads
-        counts = dict(zip(work, threads.map(lambda each: each(), work.values()), strict=True))
+        for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
+            counts[name] += count
     after = _ends(admin, partitions)
     moved = [f"{old['topic']}/{old['partition']}: {old['end']} → {new['end']}" for old, new in
              zip(pinned, after, strict=True) if (old["start"], old["end"]) != (new["start"], new["end"])]  # fmt: skip
@@ -89,7 +104,9 @@ def collect_hidden(field: Field, folder: Path, *, master: str = "local[2]") -> N
     facts = documents.read(folder / "tables" / "collect.json", schema_version=SCHEMA_VERSION, missing="collect first")
     pinned = [{**each, "end": each["high_watermark"]} for each in facts["partitions"]]
     spark, target = session(master), folder.resolve() / "tables" / "hidden.parquet"
-    everything = _outputs(spark, field.cluster.bootstrap(topology.OBSERVER_LANE), field, pinned, "read_uncommitted")
+    frames = _outputs(spark, field.cluster.bootstrap(topology.OBSERVER_LANE), field, pinned, "read_uncommitted")
+    named = (frame.withColumn("topic", F.lit(role)) for role, frame in frames.items())
+    everything = reduce(DataFrame.unionByName, named)
     seen = spark.read.schema(OUTPUTS).parquet(str(target.with_name("outputs.parquet"))).select(*PLACE)
     try:
         _write(everything.join(seen, PLACE, "left_anti"), target)
@@ -142,22 +159,18 @@ def _standing(field: Field, partitions: list[Partition]) -> dict[str, Any]:
 
 
 def _read(
-    spark: SparkSession, bootstrap: str, topics: set[str], pinned: list[dict[str, Any]], isolation: Isolation, *,
+    spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]], isolation: Isolation, *,
     headers: bool,
 ) -> DataFrame:  # fmt: skip
     def offsets(which: str) -> str:
-        nested: dict[str, dict[str, int]] = {}
-        for each in pinned:
-            if each["topic"] in topics:
-                nested.setdefault(each["topic"], {})[str(each["partition"])] = each[which]
-        return json.dumps(nested)
+        return json.dumps({topic: {str(each["partition"]): each[which] for each in pinned if each["topic"] == topic}})
 
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
     reader = reader.option("kafka.isolation.level", isolation)
     for key, value in _SOURCE_OPTIONS.items():
         reader = reader.option(key, value)
     return (
-        reader.option("subscribe", ",".join(sorted(topics)))
+        reader.option("subscribe", topic)
         .option("includeHeaders", str(headers).lower())
         .option("startingOffsets", offsets("start"))
         .option("endingOffsets", offsets("end"))
@@ -170,30 +183,30 @@ _DIGEST = f"{CONTENT} AS digest"
 
 
 def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]]) -> DataFrame:
-    frame = _read(spark, bootstrap, {topic}, pinned, "read_committed", headers=False)
+    frame = _read(spark, bootstrap, topic, pinned, "read_committed", headers=False)
     return frame.selectExpr("partition", "offset", _NUMBER, _DIGEST)
 
 
 def _outputs(
     spark: SparkSession, bootstrap: str, field: Field, pinned: list[dict[str, Any]], isolation: Isolation
-) -> DataFrame:
+) -> dict[str, DataFrame]:
+    """The workload's own name of a topic → its outputs."""
     work = registry.workload(field.plan.scenario.workload.name)
-    roles: Mapping[str, str] = {field.names.topic(role): role for role in work.judged}
-    naming = " ".join(f"WHEN '{topic}' THEN '{role}'" for topic, role in roles.items())
     apart = {CONTENT: "content"} if work.identity != CONTENT else {}
     if work.aggregate:
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
-    return (
-        _read(spark, bootstrap, set(roles), pinned, isolation, headers=True)
+    return {
+        role: _read(spark, bootstrap, field.names.topic(role), pinned, isolation, headers=True)
         .selectExpr(
-            f"CASE topic {naming} END AS topic", "partition", "offset", _NUMBER, f"{work.identity} AS digest",
-            f"{header_sql()} AS told", *(f"{sql} AS {name}" for sql, name in apart.items()),
+            "partition", "offset", _NUMBER, f"{work.identity} AS digest", f"{header_sql()} AS told",
+            *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
         .selectExpr("*", *digits_sql("told", via=bool(work.via)))
-        .selectExpr("topic", "partition", "offset", "number", "digest", *parts_sql(via=bool(work.via)), *apart.values())
-    )  # fmt: skip
+        .selectExpr("partition", "offset", "number", "digest", *parts_sql(via=bool(work.via)), *apart.values())
+        for role in work.judged
+    }  # fmt: skip
 
 
 def _write(frame: DataFrame, target: Path) -> int:
-    frame.write.parquet(str(target))
+    frame.write.options(**_PARQUET_OPTIONS).parquet(str(target))
     return sum(pq.read_metadata(part).num_rows for part in target.glob("*.parquet"))

@@ -1,6 +1,6 @@
 """The Spark session: one a process, started once, with the Kafka source that belongs to this PySpark.
 
-    spark = session()                                  local[2], 1 GiB
+    spark = session()                                  local[2], 768 MiB
     spark = session("spark://host:7077")               a Spark cluster, the same plans
 """
 
@@ -25,7 +25,7 @@ from pyspark.util import local_connect_and_auth
 
 from harness import jars, places
 
-_MEMORY = "1g"
+_MEMORY = "768m"
 # A verdict of a small run is made of code that runs a few times only: the optimizing compiler must not take a core from
 # it. What is hot in a large one gets there all the same, since its loops count. (Four times HotSpot's thresholds.)
 _JVM = ("-XX:+UseParallelGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "

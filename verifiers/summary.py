@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from verifiers.spark import rows, small
-from verifiers.tables import PLACE, TRANSACTION, Tables, kept
+from verifiers.tables import TRANSACTION, Tables, kept
 
 # The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part. (No
 # column here: it would belong to the first Spark session of the process.)
@@ -67,7 +67,7 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
 
 @kept
 def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
-    """(what; the workload's own name of the topic; partition) → fingerprint.
+    """(what; the workload's own name of the topic; partition) → fingerprint, of what the rows say beside that.
 
         inputs, ledger       the input topic, and acknowledged inputs that are not below their partition's log start,
                              since those are what the log must hold
@@ -79,11 +79,11 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
         kinds += [
             _of_stretches(tables, "at rest", "low_at_rest", "high_at_rest"),
             tables.observed.groupBy(F.lit("observed").alias("kind"), "topic", "partition").agg(
-                *fingerprint(F.xxhash64(*PLACE, "digest"))
+                *fingerprint(F.xxhash64("offset", "digest"))
             ),
         ]  # fmt: skip
     if tables.full:
-        row = F.xxhash64("partition", "offset", "number", "digest")
+        row = F.xxhash64("offset", "number", "digest")
         kinds += [
             frame.groupBy(F.lit(name).alias("kind"), F.lit("input").alias("topic"), "partition").agg(*fingerprint(row))
             for name, frame in (("ledger", held(tables)), ("inputs", tables.inputs))
@@ -99,8 +99,8 @@ def _of_stretches(tables: Tables, kind: str, low: str, high: str) -> DataFrame:
 
 
 def output_row() -> Column:
-    """What of an output must be as expected: everything but its offset and who wrote it."""
-    return F.xxhash64("topic", "partition", "number", "digest", "source_partition", "source_offset")
+    """What of an output must be as expected, in its partition: everything but its offset and who wrote it."""
+    return F.xxhash64("number", "digest", "source_partition", "source_offset")
 
 
 def held(tables: Tables) -> DataFrame:
@@ -111,14 +111,14 @@ def held(tables: Tables) -> DataFrame:
     return tables.ledger.join(F.broadcast(starts), "partition").where("offset >= start")
 
 
+def of_kind(tables: Tables, kind: str) -> dict[tuple[str, int], Fingerprint]:
+    """One of the kinds in `contents`: (topic, partition) → fingerprint."""
+    return {(topic, partition): each for (what, topic, partition), each in contents(tables).items() if what == kind}
+
+
 def same(tables: Tables, one: str, other: str) -> bool:
     """Whether two of the kinds in `contents` have the same in every partition, by fingerprint."""
-    found = contents(tables)
-    first, second = (
-        {(topic, partition): content for (what, topic, partition), content in found.items() if what == kind}
-        for kind in (one, other)
-    )
-    return first == second
+    return of_kind(tables, one) == of_kind(tables, other)
 
 
 def stretches(outputs: DataFrame, *more: Column) -> DataFrame:
@@ -141,7 +141,7 @@ def output_stretches(tables: Tables) -> DataFrame:
     """The stretches of all outputs, kept, since several checks use them."""
     if tables.observed is None:
         return stretches(tables.outputs).persist()
-    _, low, high = fingerprint(F.xxhash64(*PLACE, F.expr(ALL_OF_IT)))
+    _, low, high = fingerprint(F.xxhash64("offset", F.expr(ALL_OF_IT)))
     return stretches(tables.outputs, low.alias("low_at_rest"), high.alias("high_at_rest")).persist()
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import xxhash
 from confluent_kafka import KafkaError, Producer
 
 from harness import payload
+from workloads.processes import parts
 from workloads.processes.child import Child
 
 SCHEMA = pa.schema(
@@ -49,11 +49,7 @@ class Ledger:
             self.write()
 
     def write(self) -> None:
-        columns: list[Any] = list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in SCHEMA]
-        table = pa.table(columns, schema=SCHEMA)
-        target = self._folder / f"{self._prefix}-{self._part:05d}.parquet"
-        pq.write_table(table, target.with_suffix(".tmp"))
-        target.with_suffix(".tmp").rename(target)
+        parts.write(self._rows, SCHEMA, self._folder / f"{self._prefix}-{self._part:05d}.parquet")
         self._rows = []
         self._part += 1
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from confluent_kafka import Consumer
 
 from harness import jars, payload
 from harness.scenario import DEFAULT_KAFKA
+from workloads.processes import parts
 from workloads.processes.child import Child
 
 SCHEMA = pa.schema(
@@ -102,10 +102,7 @@ class Observer:
             self._write()
 
     def _write(self) -> None:
-        columns: list[Any] = list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in SCHEMA]
-        target = self._folder / f"observed-{self._part:05d}.parquet"
-        pq.write_table(pa.table(columns, schema=SCHEMA), target.with_suffix(".tmp"))
-        target.with_suffix(".tmp").rename(target)
+        parts.write(self._rows, SCHEMA, self._folder / f"observed-{self._part:05d}.parquet")
         self._rows, self._part = [], self._part + 1
 
 
