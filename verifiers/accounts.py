@@ -59,15 +59,13 @@ def suspects(tables: Tables) -> DataFrame | None:
 def _all_fit(tables: Tables) -> bool:
     """Whether what is there is what should be, by fingerprint, and nothing of it is at or above its position."""
     due = _due(tables)  # first, since the causes wait for other checks
-    if due is None or causes.standing(tables) is not tables.outputs:
-        return False
-    return summary.of_kind(tables, "outputs") == due
+    return causes.standing(tables) is tables.outputs and summary.of_kind(tables, "outputs") == due
 
 
 def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
     """What should be there, as `summary.contents` says what is; None when some of it is not due yet."""
     found: dict[tuple[str, int], summary.Fingerprint] = {}
-    row = F.xxhash64("number", "digest", "input.partition", "input.offset")  # `summary.output_row`, as it should be
+    row = summary.output_row("input.partition", "input.offset")
     for each in rows(
         expected(tables).where("input.offset IS NOT NULL")  # speed: what is in no log would have to have an output
         .groupBy("topic", "partition", F.col("input.partition").alias("source"))

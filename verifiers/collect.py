@@ -42,10 +42,10 @@ from verifiers import manifest, positions, segments
 from verifiers.spark import session
 from verifiers.tables import OUTPUTS, PLACE, SCHEMA_VERSION
 
-# Spark's source asks the broker for the partition's first and last offset after each poll, which takes longer than to
-# read a thousand small records: so few polls, each of many. More than these, or more bytes at once, outlive the young
-# generation and are copied about. A partition that ends in a marker makes the reader fetch once more, behind a fetch
-# that waits for new records: half a second, by default.
+# After each poll Spark's source (InternalKafkaConsumer.fetch) asks for the partition's first and last offset,
+# which takes as long as to read some hundred small records: so few polls, each of many. More than these, or more bytes
+# at once, outlive the young generation and are copied about. A partition that ends in a marker makes the reader fetch
+# once more, behind a fetch that waits for new records: half a second, by default.
 _SOURCE_OPTIONS = {
     "kafka.max.partition.fetch.bytes": str(8 << 20),
     "kafka.fetch.max.bytes": str(32 << 20),

@@ -98,9 +98,10 @@ def _of_stretches(tables: Tables, kind: str, low: str, high: str) -> DataFrame:
     )  # fmt: skip
 
 
-def output_row() -> Column:
-    """What of an output must be as expected, in its partition: everything but its offset and who wrote it."""
-    return F.xxhash64("number", "digest", "source_partition", "source_offset")
+def output_row(partition: str, offset: str) -> Column:
+    """What of an output must be as expected, in its partition: everything but its offset and who wrote it. The names
+    are those of the columns with its input's place."""
+    return F.xxhash64("number", "digest", partition, offset)
 
 
 def held(tables: Tables) -> DataFrame:
@@ -132,7 +133,7 @@ def stretches(outputs: DataFrame, *more: Column) -> DataFrame:
     return outputs.groupBy("topic", "partition", "source_partition", *TRANSACTION, shift).agg(
         F.count("*").alias("records"), F.min("offset").alias("first"), F.max("offset").alias("last"),
         F.min("source_offset").alias("source_first"), F.max("source_offset").alias("source_last"),
-        *fingerprint(output_row())[1:], *more,
+        *fingerprint(output_row("source_partition", "source_offset"))[1:], *more,
     )  # fmt: skip
 
 

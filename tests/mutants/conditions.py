@@ -168,10 +168,11 @@ def main() -> int:
     options = parser.parse_args()
     if strange := set(options.modules) - set(MODULES):
         parser.error(f"unknown modules {', '.join(sorted(strange))}; allowed: {', '.join(MODULES)}")
+    modules = options.modules or MODULES
     rows, uncaught = [], 0
     with tempfile.TemporaryDirectory() as work:
         mutants = Judged(Path(work))
-        for name in options.modules or MODULES:
+        for name in modules:
             for variant in variants(name):
                 started = time.monotonic()
                 by = mutants.otherwise(variant)
@@ -180,8 +181,7 @@ def main() -> int:
                 print(_line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
     sessions.stop()
     if options.table:
-        others = _others(options.table, options.modules or MODULES)
-        told = sorted([*others, *rows], key=lambda row: MODULES.index(_module_of(row)))
+        told = sorted([*_others(options.table, modules), *rows], key=lambda row: MODULES.index(_module_of(row)))
         options.table.write_text(_HEAD + "\n".join(told) + "\n")
     print(f"{len(rows)} conditions, {uncaught} that no mutant needs")  # noqa: T201
     return 1 if uncaught else 0
