@@ -70,8 +70,7 @@ def peak(pid: int) -> Iterator[list[float]]:
     def look() -> None:
         while not done.wait(_EVERY_S):
             with suppress(psutil.Error):
-                root = psutil.Process(pid)
-                found[0] = max(found[0], sum(map(_resident, [root, *root.children(recursive=True)])) / 1e6)
+                found[0] = max(found[0], _resident(psutil.Process(pid)) / 1e6)
 
     watcher = threading.Thread(target=look, name="watches memory", daemon=True)
     watcher.start()
@@ -82,12 +81,18 @@ def peak(pid: int) -> Iterator[list[float]]:
         watcher.join()
 
 
-def _resident(process: psutil.Process) -> int:
-    """Without the pages of files: what is mapped of a log is the page cache's."""
-    with suppress(psutil.Error):
-        found = process.memory_info()
-        return int(found.rss - found.shared)
-    return 0
+def _resident(root: psutil.Process) -> int:
+    """Of a process and its children, without the pages of files: what is mapped of a log is the page cache's. A child
+    that has its parent's command line is about to start another program (Hadoop's file system calls chmod), and what it
+    shows until then is its parent's memory once more."""
+    commands: dict[int, list[str]] = {}
+    total = 0
+    for process in [root, *root.children(recursive=True)]:  # parents first
+        with suppress(psutil.Error):
+            used, commands[process.pid] = process.memory_info(), process.cmdline()
+            if commands[process.pid] != commands.get(process.ppid()):
+                total += int(used.rss - used.shared)
+    return total
 
 
 def _run(command: Sequence[str]) -> tuple[str, Measured]:
