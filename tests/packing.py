@@ -1,13 +1,14 @@
 """Many small runs in one folder, so that one verify judges them all: a case is a range of partitions.
 
     folder = pack(runs).write(path)
-    found = judge(folder, spark)           what the checks say, case by case
+    found = judge(folder, spark, cases)    what the checks say, case by case
+    each = judge_each(folder, spark, cases)        the same, of each check
 
 The verifiers know nothing of this: partitions, numbers, workers and producer ids of one case are made not to meet those
 of another. All runs of a pack have the same workload.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ Place = tuple[str, int, int]
 @dataclass
 class Found:
     """What was found in one case: class → places (topic, partition, offset), and the partitions that are not whole.
-    `reasons`, and how many findings of each class, are of the whole folder: nobody says which case they come from."""
+    `reasons`, and how many findings of each class, stand in the first case: nobody says which one they come from."""
 
     findings: dict[str, set[Place]] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list, compare=False)
@@ -55,25 +56,45 @@ def pack(runs: Sequence[RunData]) -> RunData:
 def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] = ()) -> list[Found]:
     """Run the checks (default: all) on a packed folder; what each case is found to have. One that raises is not caught.
     """
+    return together(judge_each(folder, spark, cases, checks), cases)
+
+
+def judge_each(
+    folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] = ()
+) -> dict[str, list[Found]]:
+    """As `judge`, apart: the module of a check → what it finds in each case."""
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
     run = tables.Tables(folder, spark, planned, events, samples_max=_SAMPLES_MAX)
-    found = [Found() for _ in range(cases)]
-    reasons: list[str] = []
+    checks = checks or registry.checks()
+    each = {check.__module__: [Found() for _ in range(cases)] for check in checks}
     try:
-        for result in verify.in_threads(lambda check: check(run), checks or registry.checks()):
-            reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
-            reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
+        results = verify.in_threads(lambda check: check(run), checks)
+        for check, result in zip(checks, results, strict=True):
+            found = each[check.__module__]
+            found[0].reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
+            found[0].reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
             for finding in result.findings:
                 for sample in finding.samples:
                     case, place = _home(sample)
                     found[case].findings.setdefault(finding.cls, set()).add(place)
         for topic, partition in completeness.incomplete(run):
-            found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
+            for found in each.values():
+                found[partition // PARTITIONS].incomplete.add((topic, partition % PARTITIONS))
     finally:
         let_go(spark)
-    for each in found:
-        each.reasons = reasons
-    return found
+    return each
+
+
+def together(each: Mapping[str, Sequence[Found]], cases: int) -> list[Found]:
+    """What several checks found, case by case."""
+    whole = [Found() for _ in range(cases)]
+    for found in each.values():
+        for case, one in zip(whole, found, strict=True):
+            for cls, places in one.findings.items():
+                case.findings.setdefault(cls, set()).update(places)
+            case.incomplete |= one.incomplete
+            whole[0].reasons += one.reasons
+    return whole
 
 
 def _home(sample: Row) -> tuple[int, Place]:

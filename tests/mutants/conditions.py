@@ -4,8 +4,8 @@
 
 What counts is what the checks say that rest on the module: other findings in some mutant, other reasons for `unknown`
 in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
-with mutants nothing fits at once, so what a verifier does with a run in which all is well shows only there. A condition
-that no mutant needs is listed, exit 1.
+with mutants nothing fits at once, so what a verifier does with a run in which all is well shows only there. The mutant
+that a table names is judged first, alone. A condition that no mutant needs is listed, exit 1.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import importlib
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -22,22 +22,29 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+
 from harness import registry
 from tests.mutants.catalogue import MUTANTS, Mutant
 from tests.mutants.run import Packs
 from tests.mutants.variants import Variant, variants
-from tests.packing import Found, judge
+from tests.packing import Found, judge_each, together
 from verifiers import findings, hidden
 from verifiers import spark as sessions
 
 MODULES = ("accounts", "aggregate", "atomicity", "causes", "completeness", "exactly_once", "inputs", "offsets",
            "order", "readers", "replicas", "summary", "tables", "transactions", "zombies")  # fmt: skip
 
+_NOBODY = "**nobody**"
+_PACK = 20  # mutants: more of them answer later, fewer of them in all later still
+
 _HEAD = """# Conditions
 
 Each condition of each verifier, taken out alone, and the mutants (mutants.md) that are then judged otherwise. `make
 conditions` does it and writes this table; a condition that no mutant needs has nobody in the last column, and fails it.
 Lines marked `# speed` in the source decide how fast the answer comes, not which; they are left alone.
+{judged} of {all} conditions have been judged.
 
 | verifier | line | taken out | then judged otherwise |
 |---|---|---|---|
@@ -59,62 +66,69 @@ def resting_on(module: str) -> list[Any]:
     return [check for check in registry.checks() if module in _imported(check.__module__.rpartition(".")[2])]
 
 
-def _names(module: str) -> tuple[str, ...]:
-    return tuple(check.__module__ for check in resting_on(module))
-
-
 class Judged:
     """All mutants: in packs, and some alone; judged by some checks, and compared with what these said at first."""
 
-    def __init__(self, work: Path) -> None:
-        packs = Packs(work)
-        self._folders = [(folder, [mutant.name for mutant, _ in made]) for folder, made in packs.made]
-        self._alone = [(each.make()[0].write(work / "alone" / each.name), [each.name]) for each in _few()]
-        self._right: dict[tuple[Path, tuple[str, ...]], list[Found]] = {}
+    def __init__(self, work: Path, hints: Mapping[tuple[str, str], str]) -> None:
+        self._work, self._hints = work, hints
+        made = Packs(work / "packs", most=_PACK).made
+        self._packs = [(folder, [mutant.name for mutant, _ in mutants]) for folder, mutants in made]
+        self._right: dict[Path, dict[str, list[Found]]] = {}
         self._latest: list[Path] = []
 
     def otherwise(self, variant: Variant) -> str:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
-        folders = sorted(self._folders, key=lambda each: (-self._latest.count(each[0]), -len(each[1])))
-        for folder, names in [*folders, *self._alone]:
+        for folder, names in self._folders(variant):
             if wrong := self._wrong(folder, names, variant):
                 self._latest = [*self._latest[-4:], folder]
                 return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
         return ""
 
+    def _folders(self, variant: Variant) -> Iterator[tuple[Path, list[str]]]:
+        """What to judge, in the order in which an answer is likely: a folder, and the mutants in it."""
+        hint = self._hints.get((variant.module, _cell(variant)), "")
+        if hint in MUTANTS:
+            yield self._alone(MUTANTS[hint])
+        yield from sorted(self._packs, key=lambda each: (-self._latest.count(each[0]), -len(each[1])))
+        yield from map(self._alone, _few())
+
+    def _alone(self, mutant: Mutant) -> tuple[Path, list[str]]:
+        folder = self._work / "alone" / mutant.name
+        if not folder.exists():
+            mutant.make()[0].write(folder)
+        return folder, [mutant.name]
+
     def _wrong(self, folder: Path, names: list[str], variant: Variant) -> list[str]:
         """What in this folder is judged otherwise, or what failed."""
-        right = self._as_it_is(folder, len(names), variant.module)
+        if folder not in self._right:
+            self._right[folder] = _judged(folder, len(names), registry.checks())
         try:
             with _taken_out(variant):
-                now = _judged(folder, len(names), variant.module)
+                each = _judged(folder, len(names), resting_on(variant.module))
         except Exception as error:
             return [f"(fails: {type(error).__name__})"]
+        now = together(each, len(names))
+        right = together({name: self._right[folder][name] for name in each}, len(names))
         wrong = [name for name, was, then in zip(names, right, now, strict=True) if was != then]
         if not wrong and right[0].reasons != now[0].reasons:
             return names if len(names) == 1 else [f"(what is said of {len(names)} together)"]
         return wrong
 
-    def _as_it_is(self, folder: Path, cases: int, module: str) -> list[Found]:
-        """What is right: the folder judged by the module as it is."""
-        key = folder, _names(module)
-        if key not in self._right:
-            self._right[key] = _judged(folder, cases, module)
-        return self._right[key]
 
-
-def _judged(folder: Path, cases: int, module: str) -> list[Found]:
-    """What is found, without what stands around it in the log. A failure is the module's only when a new session fails
-    as well."""
+def _judged(folder: Path, cases: int, checks: Sequence[Any]) -> dict[str, list[Found]]:
+    """What is found, without what stands around it in the log. A failure of Spark's is the module's only when a new
+    session fails as well."""
     with (
         patch.object(findings, "_with_batches", lambda _, samples: samples),
         patch.object(hidden, "beside", lambda _, __, samples: list(samples)),
     ):
         try:
-            return judge(folder, sessions.session(), cases, resting_on(module))
-        except Exception:
+            return judge_each(folder, sessions.session(), cases, checks)
+        except AnalysisException:
+            raise
+        except (Py4JError, PySparkException, OSError):
             sessions.stop()
-            return judge(folder, sessions.session(), cases, resting_on(module))
+            return judge_each(folder, sessions.session(), cases, checks)
 
 
 def _few() -> Iterator[Mutant]:
@@ -150,15 +164,28 @@ def _line(variant: Variant, by: str, seconds: float) -> str:
     return f"{word} {variant.module}.py:{variant.line}: {variant.says}: {by}  ({seconds:.0f} s)"
 
 
-def _others(table: Path, modules: Collection[str]) -> list[str]:
-    """What a table says of other modules."""
-    lines = table.read_text().splitlines() if table.exists() else []
-    kept = set(MODULES).difference(modules)
-    return [line for line in lines if line.startswith("|") and _module_of(line) in kept]
+def _told(table: Path | None) -> list[list[str]]:
+    """The rows of a table that is there: verifier, line, what was taken out, who is judged otherwise then."""
+    lines = table.read_text().splitlines() if table and table.exists() else []
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return [row for row in rows if row[0] in MODULES]
 
 
-def _module_of(row: str) -> str:
-    return row.split("|")[1].strip()
+def _hints(rows: Sequence[Sequence[str]]) -> dict[tuple[str, str], str]:
+    """A module and what is taken out of it → the first mutant that was judged otherwise."""
+    return {(module, says): by.partition(",")[0].partition(" and ")[0] for module, _, says, by in rows}
+
+
+def _cell(variant: Variant) -> str:
+    return variant.says.replace("|", "∣").strip()
+
+
+def _write(table: Path, rows: Iterable[Sequence[str]]) -> None:
+    """The table of these rows, without those of conditions that are no longer there."""
+    there = [(name, _cell(variant)) for name in MODULES for variant in variants(name)]
+    kept = sorted((row for row in rows if (row[0], row[2]) in there), key=lambda row: MODULES.index(row[0]))
+    lines = [f"| {' | '.join(row)} |" for row in kept]
+    table.write_text(_HEAD.format(judged=len(kept), all=len(there)) + "\n".join(lines) + "\n")
 
 
 def main() -> int:
@@ -168,21 +195,20 @@ def main() -> int:
     options = parser.parse_args()
     if strange := set(options.modules) - set(MODULES):
         parser.error(f"unknown modules {', '.join(sorted(strange))}; allowed: {', '.join(MODULES)}")
-    modules = options.modules or MODULES
-    rows, uncaught = [], 0
+    modules, told = options.modules or MODULES, _told(options.table)
+    rows = []
     with tempfile.TemporaryDirectory() as work:
-        mutants = Judged(Path(work))
-        for name in modules:
+        mutants = Judged(Path(work), _hints(told))
+        for index, name in enumerate(modules, 1):
             for variant in variants(name):
                 started = time.monotonic()
                 by = mutants.otherwise(variant)
-                uncaught += not by
-                rows.append(f"| {name} | {variant.line} | {variant.says.replace('|', '∣')} | {by or '**nobody**'} |")
+                rows.append([name, str(variant.line), _cell(variant), by or _NOBODY])
                 print(_line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
+            if options.table:
+                _write(options.table, [*(row for row in told if row[0] not in modules[:index]), *rows])
     sessions.stop()
-    if options.table:
-        told = sorted([*_others(options.table, modules), *rows], key=lambda row: MODULES.index(_module_of(row)))
-        options.table.write_text(_HEAD + "\n".join(told) + "\n")
+    uncaught = sum(row[-1] == _NOBODY for row in rows)
     print(f"{len(rows)} conditions, {uncaught} that no mutant needs")  # noqa: T201
     return 1 if uncaught else 0
 

@@ -40,19 +40,24 @@ two copies of a duplicate.
 
 
 class Packs:
-    """All mutants in a few folders, made once and judged as often as wanted."""
+    """All mutants in a few folders of at most so many, made once and judged as often as wanted."""
 
-    def __init__(self, work: Path) -> None:
-        self.mutants = sorted(MUTANTS.values(), key=lambda each: (*_pack(each), each.name))
+    def __init__(self, work: Path, *, most: int = sys.maxsize) -> None:
         self.made: list[tuple[Path, list[tuple[Mutant, Expected]]]] = []
-        for _, group in groupby(self.mutants, key=_pack):
-            runs: list[RunData] = []
-            expected = []
-            for each in group:
-                run, wanted = each.make()
-                runs.append(run)
-                expected.append((each, wanted))
-            self.made.append((pack(runs).write(work / str(len(self.made))), expected))
+        for _, group in groupby(sorted(MUTANTS.values(), key=lambda each: (*_pack(each), each.name)), key=_pack):
+            alike = list(group)
+            parts = -(-len(alike) // most)
+            for part in range(parts):
+                self._make(alike[part::parts], work / str(len(self.made)))  # of each kind some: names say the kind
+
+    def _make(self, mutants: Sequence[Mutant], folder: Path) -> None:
+        runs: list[RunData] = []
+        expected = []
+        for each in mutants:
+            run, wanted = each.make()
+            runs.append(run)
+            expected.append((each, wanted))
+        self.made.append((pack(runs).write(folder), expected))
 
     def each(self) -> range:
         return range(len(self.made))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_TOKEN = re.compile(r"(\(|\)|,|\bAND\b|\bOR\b)")
+_TOKEN = re.compile(r"(\(|\)|,|\w+ ->|\bAND\b|\bOR\b)")
 _HOLE = "\x00"
 
 
@@ -150,7 +150,8 @@ def _operand(tokens: list[str], connective: int, step: int) -> tuple[int, int]:
     depth, place = 0, connective + step
     while 0 <= place < len(tokens):
         token = tokens[place]
-        if depth == 0 and (token in ("AND", "OR", ",") or token == (")" if step == 1 else "(")):
+        ends = ")" if step == 1 else "("
+        if depth == 0 and (token in ("AND", "OR", ",", ends) or token.endswith(" ->")):
             break
         depth += {"(": step, ")": -step}.get(token, 0)
         place += step
