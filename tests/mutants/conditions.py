@@ -43,6 +43,7 @@ _HEAD = """# Conditions
 
 Each condition of each verifier, taken out alone, and the mutants (mutants.md) that are then judged otherwise. `make
 conditions` does it and writes this table; a condition that no mutant needs has nobody in the last column, and fails it.
+"What is said of 16 together" are the reasons for `unknown` of 16 mutants in one folder; "fails" is a check that raises.
 Lines marked `# speed` in the source decide how fast the answer comes, not which; they are left alone.
 {judged} of {all} conditions have been judged.
 

@@ -32,9 +32,7 @@ class Variant:
 def variants(module: str) -> Iterator[Variant]:
     source = Path(str(importlib.import_module(f"verifiers.{module}").__file__)).read_text()
     lines = source.splitlines()
-    count = len(list(ast.walk(ast.parse(source))))
-    for index in range(count):
-        node = _nth(ast.parse(source), index)
+    for index, node in enumerate(ast.walk(ast.parse(source))):
         place = node.ifs[0] if isinstance(node, ast.comprehension) and node.ifs else node
         line = getattr(place, "lineno", 1)
         if "# speed" in lines[line - 1]:
