@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -132,14 +133,13 @@ def _judged(folder: Path, cases: int, checks: Sequence[Any]) -> dict[str, list[F
             return judge_each(folder, sessions.session(), cases, checks)
 
 
-def _few() -> Iterator[Mutant]:
+@cache
+def _few() -> list[Mutant]:
     """One mutant for each set of classes in each recorded run and mode."""
-    seen = set()
+    kinds: dict[tuple[str, ...], Mutant] = {}
     for each in MUTANTS.values():
-        kind = (each.run, each.mode, tuple(sorted(each.make()[1])))
-        if kind not in seen:
-            seen.add(kind)
-            yield each
+        kinds.setdefault((each.run, each.mode, *sorted(each.make()[1])), each)
+    return list(kinds.values())
 
 
 @contextmanager
@@ -174,16 +174,16 @@ def _told(table: Path | None) -> list[list[str]]:
 
 def _hints(rows: Sequence[Sequence[str]]) -> dict[tuple[str, str], str]:
     """A module and what is taken out of it → the first mutant that was judged otherwise."""
-    return {(module, says): by.partition(",")[0].partition(" and ")[0] for module, _, says, by in rows}
+    return {(module, says): by.partition(",")[0] for module, _, says, by in rows}
 
 
 def _cell(variant: Variant) -> str:
     return variant.says.replace("|", "∣").strip()
 
 
-def _write(table: Path, rows: Iterable[Sequence[str]]) -> None:
+def _write(table: Path, rows: Iterable[Sequence[str]], conditions: Iterable[Variant]) -> None:
     """The table of these rows, without those of conditions that are no longer there."""
-    there = [(name, _cell(variant)) for name in MODULES for variant in variants(name)]
+    there = [(each.module, _cell(each)) for each in conditions]
     kept = sorted((row for row in rows if (row[0], row[2]) in there), key=lambda row: MODULES.index(row[0]))
     lines = [f"| {' | '.join(row)} |" for row in kept]
     table.write_text(_HEAD.format(judged=len(kept), all=len(there)) + "\n".join(lines) + "\n")
@@ -197,17 +197,19 @@ def main() -> int:
     if strange := set(options.modules) - set(MODULES):
         parser.error(f"unknown modules {', '.join(sorted(strange))}; allowed: {', '.join(MODULES)}")
     modules, told = options.modules or MODULES, _told(options.table)
+    conditions = {name: list(variants(name)) for name in MODULES}
     rows = []
     with tempfile.TemporaryDirectory() as work:
         mutants = Judged(Path(work), _hints(told))
         for index, name in enumerate(modules, 1):
-            for variant in variants(name):
+            for variant in conditions[name]:
                 started = time.monotonic()
                 by = mutants.otherwise(variant)
                 rows.append([name, str(variant.line), _cell(variant), by or _NOBODY])
                 print(_line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
             if options.table:
-                _write(options.table, [*(row for row in told if row[0] not in modules[:index]), *rows])
+                others = (row for row in told if row[0] not in modules[:index])
+                _write(options.table, [*others, *rows], chain.from_iterable(conditions.values()))
     sessions.stop()
     uncaught = sum(row[-1] == _NOBODY for row in rows)
     print(f"{len(rows)} conditions, {uncaught} that no mutant needs")  # noqa: T201

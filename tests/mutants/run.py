@@ -24,7 +24,6 @@ from tests.mutants import (
 )
 from tests.mutants.catalogue import BANK, MUTANTS, Expected, Mutant
 from tests.packing import Found, judge, pack
-from tests.rundata import RunData
 from verifiers import spark as sessions
 
 # Importing them fills the catalogue.
@@ -51,13 +50,9 @@ class Packs:
                 self._make(alike[part::parts], work / str(len(self.made)))  # of each kind some: names say the kind
 
     def _make(self, mutants: Sequence[Mutant], folder: Path) -> None:
-        runs: list[RunData] = []
-        expected = []
-        for each in mutants:
-            run, wanted = each.make()
-            runs.append(run)
-            expected.append((each, wanted))
-        self.made.append((pack(runs).write(folder), expected))
+        made = [(each, *each.make()) for each in mutants]
+        pack([run for _, run, _ in made]).write(folder)
+        self.made.append((folder, [(each, wanted) for each, _, wanted in made]))
 
     def each(self) -> range:
         return range(len(self.made))
