@@ -1,6 +1,6 @@
 """The one pass over what should be and what is: expected and actual outputs, compared for each number.
 
-First by fingerprint, which needs no shuffle: when the outputs that stand are just those that should be, and every input
+First by fingerprint, which needs no shuffle: when the outputs are just those that should be, and every input of theirs
 is below the committed position, nothing is left to ask. Otherwise one hash aggregation; a number for which everything
 fits at once (one due, one there, digest, destination and header as they should be, its input below the position) drops
 out, and only suspects are left for the checks.
@@ -57,9 +57,10 @@ def suspects(tables: Tables) -> DataFrame | None:
 
 
 def _all_fit(tables: Tables) -> bool:
-    """Whether what is there is what should be, by fingerprint, and nothing of it is at or above its position."""
-    due = _due(tables)  # first, since the causes wait for other checks
-    return causes.standing(tables) is tables.outputs and summary.of_kind(tables, "outputs") == due
+    """Whether what is there is what should be, by fingerprint, and nothing of it is at or above its position. Then an
+    output that is explained by a cause is the one of its number, and so nothing is missing without that cause."""
+    due = _due(tables)  # first, since other checks ask for the contents as well
+    return summary.of_kind(tables, "outputs") == due
 
 
 def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:

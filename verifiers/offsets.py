@@ -40,10 +40,7 @@ def _above(tables: Tables) -> list[Finding]:
     suspects = accounts.suspects(tables)
     if suspects is None:
         return []
-    wrong = suspects.where("there > 0 AND from_o >= coalesce(position, 0)")
-    moved = zombies.moved(tables)
-    if moved:
-        wrong = wrong.where(~F.col("from_p").isin(*moved))
+    wrong = suspects.where("from_o >= coalesce(position, 0)").where(~F.col("from_p").isin(*zombies.moved(tables)))
     outputs = causes.standing(tables).join(wrong.select(*causes.KEY, "from_p", "from_o", "position"), causes.KEY)
     return finding(tables, "offset-divergence", _SAYS, outputs, partial(_output, tables))
 

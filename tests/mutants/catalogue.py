@@ -18,6 +18,8 @@ from verifiers.tables import TRANSACTION
 RUNS = Path(__file__).parent / "runs"
 ZOMBIE, ABORTS, TOTALS, DELETES = "zombie", "aborts", "totals", "deletes"
 TWICE, BANK, CHAIN = "twice", "bank", "chain"
+# What of an output says where it comes from.
+ORIGIN = ("number", "digest", "source_partition", "source_offset")
 Expected = dict[str, set[Place]]
 MUTANTS: dict[str, "Mutant"] = {}
 
@@ -173,6 +175,22 @@ def change(run: RunData, row: Row, **values: object) -> Row:
         run.seen(row).update({key: value for key, value in values.items() if key in ("number", "digest")})
     row.update(values)
     return row
+
+
+def swap_with_next(run: RunData, row: Row) -> Row:
+    """Exchange what stands here and at the next offset; returns the row there."""
+    there = each_of(run, row["topic"], row["partition"])
+    other = next(each for each in there if each["offset"] == row["offset"] + 1)
+    swap(run, row, other)
+    return other
+
+
+def swap(run: RunData, one: Row, other: Row) -> None:
+    """Exchange what stands at two places; who wrote it stays with the place."""
+    for left, right in ((run.seen(one), run.seen(other)), (one, other)):
+        for name in ORIGIN:
+            if name in left:
+                left[name], right[name] = right[name], left[name]
 
 
 def ledger_row(run: RunData, number: int) -> Row:

@@ -44,6 +44,17 @@ def deleted_between(run: RunData) -> Expected:
 
 
 @mutant(CHAIN)
+def deleted_between_and_from_disk(run: RunData) -> Expected:
+    """Harmless: the same, and the brokers have removed what lay there."""
+    first = min((each for each in run.log("middle", 0) if each["control"]), key=lambda each: int(each["first"]))
+    start = first["last"] + 1
+    _delete(run, "middle", start=start, position=start)
+    gone = {id(each) for each in run.log("middle", 0) if each["last"] < start}
+    run.batches = [each for each in run.batches if id(each) not in gone]
+    return {}
+
+
+@mutant(CHAIN)
 def deleted_at_the_end(run: RunData) -> Expected:
     """Nothing is asserted by absence: a fault deleted outputs."""
     _delete(run, "output")
@@ -79,8 +90,8 @@ def _manifest_between(run: RunData, row: Row) -> Row:
     return manifest
 
 
-def _delete(run: RunData, topic: str, *, position: int = 20) -> None:
-    run.pinned(topic, 0)["start"] = 10
-    mark = {"partition": 0, "position": position, "low_watermark": 10}
+def _delete(run: RunData, topic: str, *, start: int = 10, position: int = 20) -> None:
+    run.pinned(topic, 0)["start"] = start
+    mark = {"partition": 0, "position": position, "low_watermark": start}
     run.events.insert(-1, {"at": 50.0, "source": "nemesis", "event": "records-deleted", "topic": topic,
                            "partitions": [mark]})  # fmt: skip

@@ -2,10 +2,10 @@
 
 from tests.mutants.catalogue import (
     ABORTS,
+    ORIGIN,
     ZOMBIE,
     Expected,
     change,
-    each_of,
     input_of,
     insert_behind,
     ledger_row,
@@ -14,23 +14,23 @@ from tests.mutants.catalogue import (
     pick,
     place_of,
     resent,
+    swap,
+    swap_with_next,
 )
-from tests.rundata import Row, RunData
-
-_ORIGIN = ("number", "digest", "source_partition", "source_offset")
+from tests.rundata import RunData
 
 
 @mutant(ZOMBIE)
 def swapped_neighbours(run: RunData) -> Expected:
     """Two records of a batch stand in the wrong order."""
-    return {"reordered": {place_of(_swap_with_next(run, pick(run)))}}
+    return {"reordered": {place_of(swap_with_next(run, pick(run)))}}
 
 
 @mutant(ZOMBIE)
 def swapped_far_apart(run: RunData) -> Expected:
     """Two records of one partition, in different transactions, stand in each other's place."""
     row, other = pick(run, nth=30), pick(run, nth=90)
-    _swap(run, row, other)
+    swap(run, row, other)
     return {"reordered": {("output", 0, row["offset"] + 1), place_of(other)}}
 
 
@@ -51,7 +51,7 @@ def in_the_place_of_a_lost_one(run: RunData) -> Expected:
     )
     expected = {"lost": {input_of(lost)}, "reordered": {place_of(after)}}
     run.remove_output(last)
-    change(run, lost, **{key: last[key] for key in _ORIGIN})
+    change(run, lost, **{key: last[key] for key in ORIGIN})
     return expected
 
 
@@ -69,21 +69,5 @@ def doubled_on_one_topic_swapped_on_the_other(run: RunData) -> Expected:
     row = pick(run, "stock", 0)
     paid = run.output(row["number"], "payment")
     again = resent(run, paid)
-    other = _swap_with_next(run, row)
+    other = swap_with_next(run, row)
     return {"duplicate": {place_of(paid), place_of(again)}, "reordered": {place_of(other)}}
-
-
-def _swap_with_next(run: RunData, row: Row) -> Row:
-    """Exchange what stands here and at the next offset; returns the row there."""
-    there = each_of(run, row["topic"], row["partition"])
-    other = next(each for each in there if each["offset"] == row["offset"] + 1)
-    _swap(run, row, other)
-    return other
-
-
-def _swap(run: RunData, one: Row, other: Row) -> None:
-    """Exchange what stands at two places; who wrote it stays with the place."""
-    for left, right in ((run.seen(one), run.seen(other)), (one, other)):
-        for name in _ORIGIN:
-            if name in left:
-                left[name], right[name] = right[name], left[name]

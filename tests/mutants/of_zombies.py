@@ -1,6 +1,16 @@
 """Mutants of who may write: fenced producers and group members, their epochs, the positions that they commit."""
 
-from tests.mutants.catalogue import ABORTS, ZOMBIE, Expected, aborted, each_of, move_position, mutant, place_of
+from tests.mutants.catalogue import (
+    ABORTS,
+    ZOMBIE,
+    Expected,
+    aborted,
+    each_of,
+    move_position,
+    mutant,
+    place_of,
+    swap_with_next,
+)
 from tests.rundata import Row, RunData
 
 
@@ -75,6 +85,15 @@ def older_epoch_committed(run: RunData) -> Expected:
         if batch["first"] == late["first"]:
             batch["producer_epoch"] = 0
     return {"zombie-write": {("output", 0, late["first"])}}
+
+
+@mutant(ZOMBIE)
+def older_epoch_committed_in_disorder(run: RunData) -> Expected:
+    """The same, and two records in it stand in the wrong order: one cause."""
+    late = _last_batch(run, 0)
+    expected = older_epoch_committed(run)
+    swap_with_next(run, next(row for row in each_of(run, "output", 0) if row["offset"] == late["first"]))
+    return expected
 
 
 @mutant(ABORTS)
