@@ -52,7 +52,7 @@ def suspects(tables: Tables) -> DataFrame | None:
         .join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "from_p")), "from_p", "left")
         .where("NOT coalesce(due = 1 AND there = 1 AND want <=> got AND to <=> at AND from_p <=> told_p "
                "AND (from_o IS NULL OR from_o <=> told_o AND from_o < position), false)")
-        .select(*KEY, "there", "from_p", "from_o", "position")
+        .select(*KEY, "from_p", "from_o", "position")
     )  # fmt: skip
 
 

@@ -49,8 +49,8 @@ def deleted_between_and_from_disk(run: RunData) -> Expected:
     first = min((each for each in run.log("middle", 0) if each["control"]), key=lambda each: int(each["first"]))
     start = first["last"] + 1
     _delete(run, "middle", start=start, position=start)
-    gone = {id(each) for each in run.log("middle", 0) if each["last"] < start}
-    run.batches = [each for each in run.batches if id(each) not in gone]
+    gone = [each for each in run.log("middle", 0) if each["last"] < start]
+    run.batches = [each for each in run.batches if each not in gone]
     return {}
 
 

@@ -90,9 +90,8 @@ def older_epoch_committed(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def older_epoch_committed_in_disorder(run: RunData) -> Expected:
     """The same, and two records in it stand in the wrong order: one cause."""
-    late = _last_batch(run, 0)
     expected = older_epoch_committed(run)
-    swap_with_next(run, next(row for row in each_of(run, "output", 0) if row["offset"] == late["first"]))
+    swap_with_next(run, next(row for row in run.outputs if place_of(row) in expected["zombie-write"]))
     return expected
 
 
