@@ -4,8 +4,9 @@
 
 Fills topics with N records in transactions (and with a tenth of N, for the growth), once for each size of record. Then,
 in turns: Kafka's ConsumerPerformance, a plain Python consumer with a dict, and ours (collect, verify), as full proof
-and in ledger mode; medians over the rounds, and ratios within the run. `cold` includes the start of Spark's JVM. The
-topics have one replica each, so that ten million records of a kilobyte, twice, fit on a disk.
+and in ledger mode; medians over the rounds, and ratios within the run. `cold` includes the start of Spark's JVM. What
+Spark's Kafka source takes to read both topics into nothing has a row of its own: ours cannot take less. The topics have
+one replica each, so that ten million records of a kilobyte, twice, fit on a disk.
 
     <folder>/verify.json    every measured number, and the targets
 """
@@ -33,6 +34,7 @@ SCHEMA_VERSION = 1
 SPEC = Scenario(name="bench-verify", about="Filled as fast as possible.", workload=WorkloadSpec(name="copy"))
 _FILL_DEADLINE_S = 3600
 KAFKA, PLAIN = "Kafka's ConsumerPerformance", "plain Python, a dict"
+SOURCE = "Spark's Kafka source, nothing kept"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +136,7 @@ def _measure(filled: Filled, rounds: int, progress: Progress, master: str) -> Me
     measured = Measured(records=workload.records, record_bytes=workload.record_bytes)
     readers: dict[str, Callable[[], Turn]] = {
         KAFKA: lambda: _turn(opponents.kafka(filled.field, 2 * workload.records)),
+        SOURCE: lambda: _source(filled, master),
         "full": lambda: _ours(filled, "full", master),
         "ledger": lambda: _ours(filled, "ledger", master),
         PLAIN: lambda: _turn(opponents.plain(filled.field)),
@@ -152,6 +155,14 @@ def _measure(filled: Filled, rounds: int, progress: Progress, master: str) -> Me
 
 def _turn(measured: tuple[float, float]) -> Turn:
     return Turn(seconds={"whole": measured[0]}, peak_mb=measured[1])
+
+
+def _source(filled: Filled, master: str) -> Turn:
+    with opponents.peak(os.getpid()) as highest:
+        started = time.monotonic()
+        importlib.import_module("verifiers.collect").read_only(filled.field, master=master)
+        seconds = time.monotonic() - started
+    return _turn((seconds, highest[0]))
 
 
 def _ours(filled: Filled, mode: Mode, master: str) -> Turn:

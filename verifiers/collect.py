@@ -118,6 +118,21 @@ def collect_hidden(field: Field, folder: Path, *, master: str = "local[2]") -> N
         raise
 
 
+def read_only(field: Field, *, master: str = "local[2]") -> None:
+    """Read what `collect` reads of the topics and keep nothing: the time below which Spark's source does not let it go.
+    For the bench. Raises as `collect` does."""
+    spark, bootstrap = session(master), field.cluster.bootstrap(topology.OBSERVER_LANE)
+    pinned = _ends(field.cluster.admin, judged(field))
+    topics = sorted({each["topic"] for each in pinned})
+
+    def read(topic: str) -> None:
+        frame = _read(spark, bootstrap, topic, pinned, "read_committed", headers=topic != field.names.input)
+        frame.write.format("noop").mode("overwrite").save()
+
+    with ThreadPoolExecutor(len(topics)) as threads:
+        list(threads.map(read, topics))
+
+
 def _ends(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
     starts = admin.offsets(partitions, "earliest", "read_uncommitted")
     high = admin.offsets(partitions, "latest", "read_uncommitted")
