@@ -52,7 +52,7 @@ class Oracle:
         return self.found
 
     def _add(self, cls: str, *place: Any) -> None:
-        self.found.findings.setdefault(cls, set()).add(place)  # type: ignore[arg-type]
+        self.found.findings.setdefault(cls, set()).add(place)
 
     def _complete(self) -> None:
         for each in self.run.partitions:
@@ -184,9 +184,9 @@ class Oracle:
         log = {row["number"]: row for row in self.run.inputs}
         truth = [{**row, "least": 1} for row in strangers]
         for row in self.run.ledger:
-            there = row["offset"] is None and log.get(row["number"])
-            place = {"partition": there["partition"], "offset": there["offset"]} if there else {}
-            truth.append({**row, **place, "least": int(row["offset"] is not None or bool(there))})
+            held = log.get(row["number"]) if row["offset"] is None else None
+            place = {"partition": held["partition"], "offset": held["offset"]} if held else {}
+            truth.append({**row, **place, "least": int(row["offset"] is not None or held is not None)})
         due = {(topic, row["number"]): row for row in truth for topic in self.topics}
         there: dict[tuple[str, Any], list[Row]] = defaultdict(list)
         for row in standing:

@@ -7,14 +7,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import docker
 import psutil
 import pytest
 
 from harness import pool
-from harness.cluster import LABEL, Cluster
+from harness.cluster import Cluster
+from harness.containers import LABEL
 from harness.scenario import ClusterSpec
 from harness.wait import until
 
@@ -53,10 +56,14 @@ def of_cluster(name: str) -> tuple[int, int]:
     """How many containers and networks a cluster has."""
     client = docker.from_env()
     try:
-        label = {"label": f"{LABEL}={name}"}
+        label: dict[str, Any] = {"label": f"{LABEL}={name}"}
         return len(client.containers.list(all=True, filters=label)), len(client.networks.list(filters=label))
     finally:
         client.close()
+
+
+def partitions_of(cluster: Cluster, topic: str) -> int:
+    return len(cluster.admin.partitions(topic))
 
 
 @pytest.mark.chaos
@@ -68,10 +75,8 @@ def test_two_clusters_at_once_in_one_process() -> None:
         names = [cluster.address.name for cluster in clusters]
         for cluster, partitions in zip(clusters, (1, 2), strict=True):
             cluster.admin.create_topics(["mine"], partitions=partitions, replicas=3, config={})
-            until("the topic", lambda c=cluster: "mine" in c.admin.topics(), deadline_s=20)
         for cluster, partitions in zip(clusters, (1, 2), strict=True):
-            count = until("partitions", lambda c=cluster: len(c.admin.partitions("mine")), deadline_s=20)
-            assert count == partitions
+            assert until("its topic", partial(partitions_of, cluster, "mine"), deadline_s=20) == partitions
         assert [of_cluster(name)[0] for name in names] == [7, 7]
     assert [of_cluster(name) for name in names] == [(0, 0), (0, 0)]
 

@@ -99,9 +99,9 @@ def _table(judged: Sequence[tuple[Mutant, Expected, Found]], damaged: Sequence[t
         says = ", ".join(f"{cls} × {len(places)}" for cls, places in sorted(wanted.items())) or "nothing"
         mark = "" if found.findings == wanted else "**SURVIVED** "
         lines.append(f"| {each.name} | {each.run} | {each.about} | {mark}{says} |")
-    for name, wanted, wrong in damaged:
+    for name, reason, wrong in damaged:
         mark = "**SURVIVED** " if wrong else ""
-        lines.append(f"| {name} | zombie | the folder is damaged | {mark}unknown: … {wanted} … |")
+        lines.append(f"| {name} | zombie | the folder is damaged | {mark}unknown: … {reason} … |")
     return "\n".join(lines) + "\n"
 
 

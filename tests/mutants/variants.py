@@ -69,9 +69,10 @@ def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
     if isinstance(node, ast.IfExp):
         return [(f"{_short(node.test)}: taken as {word}", ast.IfExp(ast.Constant(word), node.body, node.orelse))
                 for word in (True, False)]  # fmt: skip
-    if isinstance(node, ast.comprehension) and node.ifs:
-        [only] = node.ifs
-        return [(f"without `if {_short(only)}`", ast.comprehension(node.target, node.iter, [], node.is_async))]
+    if isinstance(node, ast.comprehension):
+        return [(f"without `if {_short(each)}`",
+                 ast.comprehension(node.target, node.iter, [x for x in node.ifs if x is not each], node.is_async))
+                for each in node.ifs]  # fmt: skip
     if isinstance(node, ast.Call):
         return _of_call(node)
     return []
@@ -89,7 +90,9 @@ def _of_call(node: ast.Call) -> list[tuple[str, ast.AST]]:
         return [(f"without the {last.value.removeprefix('left_')} join with {_short(node.args[0])}", node.func.value)]
     if name in ("where", "expr") and isinstance(last, ast.Constant | ast.JoinedStr):
         less = _less(_text(last))
-        found = [(f"{says} in {_short(last)}", _with(node, _text_node(text, last))) for says, text in less]
+        found: list[tuple[str, ast.AST]] = [
+            (f"{says} in {_short(last)}", _with(node, _text_node(text, last))) for says, text in less
+        ]
         if name == "where":
             found.append((f"where {_short(last)}: everything", _with(node, ast.Constant("true"))))
         return found

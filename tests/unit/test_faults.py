@@ -87,8 +87,8 @@ def test_a_zombie_whose_position_was_sent_must_be_the_first_to_commit(
     commits: list[tuple[str, float]], enough: bool
 ) -> None:
     fault = planned(name="zombie", when=AT, fenced="never")
-    before = [{"event": "fault-target", "partitions": [0], "incarnation": 1}, {"event": "fault-injected"},
-              {"event": "zombie-late"}]  # fmt: skip
+    before: list[dict[str, Any]] = [{"event": "fault-target", "partitions": [0], "incarnation": 1},
+                                    {"event": "fault-injected"}, {"event": "zombie-late"}]  # fmt: skip
     outcomes = [{"event": "outcome", "type": "ok", "source": source, "at": at, "sources": {"0": [1, 2]},
                  "incarnation": 1} for source, at in commits]  # fmt: skip
     assert (missing(fault, *before, *outcomes) is None) == enough

@@ -28,7 +28,7 @@ def test_same_scenario_and_seed_same_bytes() -> None:
 def test_another_seed_another_plan() -> None:
     plans = {plan.make(scenario(), seed).to_json() for seed in range(5)}
     assert len(plans) == 5
-    chosen = {plan.make(scenario(), seed).faults[0].spec.target for seed in range(30)}
+    chosen = {plan.make(scenario(), seed).faults[0].spec.model_dump()["target"] for seed in range(30)}
     assert chosen == {"broker-1", "broker-2", "broker-3"}
 
 

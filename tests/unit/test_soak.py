@@ -4,8 +4,9 @@ import pytest
 
 from harness import plan
 from harness.cli import main
+from harness.many import Line
 from harness.scenario import Scenario, parse
-from harness.soak import Line, Soak
+from harness.soak import Soak
 
 
 def scenario(periods: int) -> Scenario:
