@@ -136,7 +136,9 @@ def _measure(filled: Filled, rounds: int, progress: Progress, master: str) -> Me
     measured = Measured(records=workload.records, record_bytes=workload.record_bytes)
     readers: dict[str, Callable[[], Turn]] = {
         KAFKA: lambda: _turn(opponents.kafka(filled.field, 2 * workload.records)),
-        SOURCE: lambda: _source(filled, master),
+        SOURCE: lambda: _timed(
+            whole=lambda: importlib.import_module("verifiers.collect").read_only(filled.field, master=master)
+        ),
         "full": lambda: _ours(filled, "full", master),
         "ledger": lambda: _ours(filled, "ledger", master),
         PLAIN: lambda: _turn(opponents.plain(filled.field)),
@@ -157,31 +159,37 @@ def _turn(measured: tuple[float, float]) -> Turn:
     return Turn(seconds={"whole": measured[0]}, peak_mb=measured[1])
 
 
-def _source(filled: Filled, master: str) -> Turn:
-    with opponents.peak(os.getpid()) as highest:
-        started = time.monotonic()
-        importlib.import_module("verifiers.collect").read_only(filled.field, master=master)
-        seconds = time.monotonic() - started
-    return _turn((seconds, highest[0]))
-
-
 def _ours(filled: Filled, mode: Mode, master: str) -> Turn:
     """Collect and verify into a folder of its own. Raises HarnessError unless the verdict is valid."""
     folder = filled.folder.with_name(f"{filled.folder.name}-{mode}")
     shutil.copytree(filled.folder, folder, copy_function=os.link)
     try:
-        with opponents.peak(os.getpid()) as highest:
-            started = time.monotonic()
-            importlib.import_module("verifiers.collect").collect(filled.field, folder, mode=mode, master=master)
-            collected = time.monotonic()
-            results: Results = importlib.import_module("verifiers.verify").verify(folder, master=master)
-            ended = time.monotonic()
+        return _timed(
+            collect=lambda: importlib.import_module("verifiers.collect").collect(
+                filled.field, folder, mode=mode, master=master
+            ),
+            verify=lambda: _judge(folder, master),
+        )
     finally:
         shutil.rmtree(folder)
+
+
+def _timed(**parts: Callable[[], None]) -> Turn:
+    """What this process does, one part after the other."""
+    seconds = {}
+    with opponents.peak(os.getpid()) as highest:
+        for name, part in parts.items():
+            started = time.monotonic()
+            part()
+            seconds[name] = time.monotonic() - started
+    return Turn(seconds=seconds, peak_mb=highest[0])
+
+
+def _judge(folder: Path, master: str) -> None:
+    results: Results = importlib.import_module("verifiers.verify").verify(folder, master=master)
     if results.verdict != "valid":
         says = [reason.says for reason in results.reasons] + [each.says for each in results.findings]
         raise HarnessError(f"{results.headline}: {'; '.join(says)}"[:500])
-    return Turn(seconds={"collect": collected - started, "verify": ended - collected}, peak_mb=highest[0])
 
 
 def targets(found: Sequence[Measured]) -> list[Target]:
