@@ -5,7 +5,7 @@ VENV := .venv/bin
 SEED ?=
 SEED_OPTION := $(if $(SEED),--seed $(SEED))
 
-.PHONY: chaos test mutants conditions check unit setup lock clean
+.PHONY: chaos test mutants conditions check unit setup tools lock clean
 
 chaos: setup
 	$(VENV)/onceproof run scenarios/copy-under-fire.toml $(SEED_OPTION)
@@ -13,17 +13,17 @@ chaos: setup
 test: setup
 	$(VENV)/pytest tests/unit tests/mutants tests/chaos -m "not long" $(if $(SEED),--chaos-seed=$(SEED))
 
-unit: setup
+unit: tools
 	$(VENV)/pytest tests/unit
 
-mutants: setup
+mutants: tools
 	$(VENV)/python -m tests.mutants.run docs/mutants.md
 
 # Each condition of the verifiers taken out in turn: well over an hour on two cores.
-conditions: setup
+conditions: tools
 	$(VENV)/python -m tests.mutants.conditions --table docs/conditions.md
 
-check: setup
+check: tools
 	$(VENV)/ruff check .
 	$(VENV)/mypy
 	$(VENV)/lint-imports
@@ -31,8 +31,13 @@ check: setup
 setup:
 	@ci/setup.sh
 
+# What needs no cluster needs no engine.
+tools:
+	@ci/java.sh
+	@ci/python.sh
+
 # The lock names no index: whoever installs uses the one that is configured.
-lock: setup
+lock: tools
 	$(VENV)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --python-version 3.11 --extra dev pyproject.toml --output-file requirements.lock
 	printf '%s\n' 'uv' | $(VENV)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \

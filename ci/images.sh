@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The images: a base with a Java runtime and one with Python, Toxiproxy, and Kafka on its base.
 #
-# Where a registry answers, bases and Toxiproxy are pulled (BASE_IMAGE, PYTHON_IMAGE, TOXIPROXY_PULL choose others);
-# where none does, bases are made from Debian's packages and Toxiproxy from its Go module. Kafka always comes from its jars.
+# Where a registry answers, bases are pulled (BASE_IMAGE, PYTHON_IMAGE choose others); where none does, they are made from
+# Debian's packages. Toxiproxy is made from its Go module, or pulled when TOXIPROXY_PULL names an image of it. Kafka
+# always comes from its jars.
 . "$(dirname "$0")/lib.sh"
 
 toxiproxy_version=2.12.0
@@ -11,7 +12,7 @@ python_tag=onceproof/python:3
 toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
 : "${BASE_IMAGE:=eclipse-temurin:17-jre}"
 : "${PYTHON_IMAGE:=python:3.13-slim}"
-: "${TOXIPROXY_PULL:=ghcr.io/shopify/toxiproxy:$toxiproxy_version}"
+: "${TOXIPROXY_PULL:=}"
 
 present() { docker image inspect "$1" >/dev/null 2>&1; }
 pulled() { timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1" "$2"; }
@@ -35,7 +36,7 @@ make_toxiproxy() {
   local minor
   minor=$(go_minor)
   if [ -z "$minor" ] || [ "$minor" -lt 23 ]; then
-    may_install || missing "image $toxiproxy_tag: no registry answers for $TOXIPROXY_PULL, and making it needs Go 1.23"
+    may_install || missing "image $toxiproxy_tag: Go 1.23 to make it, or TOXIPROXY_PULL=<an image of that version>"
     add_newer_debian
     apt_install "$(from_newer golang-go)"
   fi
@@ -51,7 +52,7 @@ present "$base_tag" || pulled "$BASE_IMAGE" "$base_tag" ||
   make_base "$base_tag" "$BASE_IMAGE" openjdk-17-jre-headless,ca-certificates,procps
 present "$python_tag" || pulled "$PYTHON_IMAGE" "$python_tag" ||
   make_base "$python_tag" "$PYTHON_IMAGE" python3
-present "$toxiproxy_tag" || pulled "$TOXIPROXY_PULL" "$toxiproxy_tag" || make_toxiproxy
+present "$toxiproxy_tag" || { [ -n "$TOXIPROXY_PULL" ] && pulled "$TOXIPROXY_PULL" "$toxiproxy_tag"; } || make_toxiproxy
 
 stamp=.venv/.images
 now=$(cat compose/kafka/Dockerfile compose/kafka/*.sh compose/kafka/log4j* harness/jars.py | sha256sum)

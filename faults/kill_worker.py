@@ -6,9 +6,10 @@
     when = { worker = 0, phase = "offsets-sent", count = 20 }
     lasts_s = 1
 
-With `after_s` it stays at its phase so long before it dies: what goes on beside its loop, such as auto-commit, goes on.
-What it leaves depends on the phase: nothing (polled), an open transaction that the next incarnation's InitProducerId
-aborts (begun to before-commit), or a transaction that is committed although nobody saw it (after-commit).
+With `for_good` it has no next incarnation. With `after_s` it stays at its phase so long before it dies: what goes on
+beside its loop, such as auto-commit, goes on. What it leaves depends on the phase: nothing (polled), an open
+transaction that the next incarnation's InitProducerId aborts (begun to before-commit), or a transaction that is
+committed although nobody saw it (after-commit).
 """
 
 import signal

@@ -18,8 +18,9 @@ from harness.errors import BadInput
 _COLUMNS = "| scenario | what it shows | pipeline | faults | expected | s |\n|---|---|---|---|---|---|"
 _HEAD = """# Catalogue
 
-Every scenario that comes with onceproof (`onceproof list --page` writes this page). Time: seconds from the run before
-to the verdict, on a cluster that was up; the median where it ran more than once.
+Every scenario that comes with onceproof (`onceproof list --page FILE --times FOLDER` writes this page). Time: seconds
+from the run before to the verdict, on a cluster that was up; the median where it ran more than once. W and N number the
+pipelines, those that are right and those that are broken on purpose.
 """
 _MET = """
 ## What a worker meets that was taken for dead

@@ -1,7 +1,8 @@
 """Clients as a scenario names them: `librdkafka`, `librdkafka==2.6.1`, `java`, `java==3.9.2`.
 
 Another version of librdkafka comes as the wheel of confluent-kafka that carries it, from the package index, into a
-folder of its own that stands before ours on the worker's path. Another version of the Java client comes with that
+folder of its own that stands before ours on the worker's path. The number is confluent-kafka's, whose last part may be
+ahead of librdkafka's (2.16.1 carries 2.16.0). Another version of the Java client comes with that
 release's jars.
 
     ~/.cache/onceproof/clients/confluent-kafka-2.6.1/

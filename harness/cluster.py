@@ -1,11 +1,11 @@
 """One cluster: brought up by Compose, driven node by node, taken down. Nothing here knows a run.
 
-    cluster = Cluster.create(spec)     → containers, networks, a folder with the brokers' data
-    cluster.kill("broker2"); cluster.start("broker2")
-    cluster.down()                     → nothing left, folder removed
+    with pool.lease(spec, keep=False) as cluster:   → containers, networks, a folder with the brokers' data
+        cluster.kill("broker2"); cluster.start("broker2")
+                                                    → nothing left, folder removed
 
-What a cluster can do beyond being up is a capability of its own (`Nodes`, `LogAccess`, `Controllers`): other systems
-than Apache Kafka will not have them all, and a fault or check that needs one says so.
+What a cluster can do beyond being up is a capability of its own (`Nodes`, `LogAccess`): other systems than Apache
+Kafka will not have both, and a fault or check that needs one says so.
 """
 
 import json

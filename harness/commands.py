@@ -27,6 +27,7 @@ from harness.verdict import Results
 
 if TYPE_CHECKING:
     from harness.many import Line
+    from harness.matrix import Cell
     from harness.run import Run
 
 _WIDE = 250  # where a table goes into a file, nothing of it is cut off
@@ -118,11 +119,17 @@ def matrix(options: argparse.Namespace) -> int:
             images.kafka(cell.kafka)
             clients.prepare(cell.client)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    statuses = [AS_EXPECTED]
+
+    def done(cell: Cell, results: Results) -> None:
+        _say("  ".join(matrix.columns(cell)))
+        statuses.append(_status(results))
+
     folder = options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S")
     folder.mkdir(parents=True)
     with Progress(quiet=options.quiet) as progress:
         how = many.Options(folder=folder, progress=progress, command=_said, master=options.spark_master)
-        found = matrix.run(wanted, seed, how, lambda cell, _: _say("  ".join(matrix.columns(cell))))
+        found = matrix.run(wanted, seed, how, done)
     _table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
     matrix.write_json(found, options.json or folder / "matrix.json")
     matrix.write_junit(found, folder)
@@ -130,8 +137,8 @@ def matrix(options: argparse.Namespace) -> int:
     if before is not None:
         changed = matrix.changes(before, found)
         _say("\n".join(changed) if changed else f"nothing changed since {options.against}")
-        return NOT_AS_EXPECTED if changed else AS_EXPECTED
-    return AS_EXPECTED if all(cell.as_expected is not False for cell in found) else NOT_AS_EXPECTED
+        statuses = [FAILED] if FAILED in statuses else [NOT_AS_EXPECTED if changed else AS_EXPECTED]
+    return max(statuses)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -153,7 +160,7 @@ def soak(options: argparse.Namespace) -> int:
         done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say)
     (options.folder / "soak.md").write_text(done.summary())
     _say(done.summary())
-    return NOT_AS_EXPECTED if done.count("invalid") else AS_EXPECTED
+    return AS_EXPECTED if done.held else NOT_AS_EXPECTED
 
 
 def bench(options: argparse.Namespace) -> int:
@@ -233,7 +240,7 @@ def doctor(_options: argparse.Namespace) -> int:
     for check in doctor.checks():
         _say(f"{'ok     ' if check.ok else 'MISSING'}  {check.what}" + ("" if check.ok else f": {check.how}"))
         missing += not check.ok
-    return FAILED if missing else AS_EXPECTED
+    return NOT_AS_EXPECTED if missing else AS_EXPECTED
 
 
 def clean(_options: argparse.Namespace) -> int:

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyspark
+
 from harness import images, jars
 from harness.errors import HarnessError
 from harness.scenario import DEFAULT_KAFKA
@@ -29,10 +31,10 @@ def checks() -> Iterator[Need]:
     java = re.search(r'version "(\d+)', _answers("java", "-version"))
     enough = bool(java and int(java[1]) >= 17)
     yield Need(what=f"Java {java[1] if java else ''}", ok=enough, how=f"17 or later: {_SETUP}")
-    for tag in (images.BASE_IMAGE, images.TOXIPROXY_IMAGE):
+    for tag in (images.BASE_IMAGE, images.PYTHON_IMAGE, images.TOXIPROXY_IMAGE):
         yield Need(what=f"image {tag}", ok=bool(engine) and _present(tag), how=_SETUP)
-    for name in (f"kafka-{DEFAULT_KAFKA}",):
-        yield Need(what=f"jars {name}", ok=jars.fetched(name), how="`onceproof images` fetches them")
+    for name in (f"kafka-{DEFAULT_KAFKA}", f"spark-kafka-{pyspark.__version__}"):
+        yield Need(what=f"jars {name}", ok=jars.fetched(name), how=_SETUP)
 
 
 def _present(tag: str) -> bool:

@@ -2,15 +2,15 @@
 
     import pytest
 
-    @pytest.mark.chaos("scenarios/copy-broker-killed.toml")
+    @pytest.mark.chaos("scenarios/faults/copy-broker-killed.toml")
     def test_copy_survives_a_broker(chaos):
         chaos.check()                       # fails with verdict, findings and the path of the report
 
     @pytest.mark.chaos
     def test_my_own(cluster): ...           # a Kafka cluster behind Toxiproxy; cluster.bootstrap(lane=1)
 
-`pytest -m chaos` runs them. Options: --chaos-seed, --kafka-version, --chaos-keep. The seed is in the header; the same
-seed gives the same plans. Nothing heavy is imported before the first fixture is used.
+`pytest -m chaos` runs them. Options: --chaos-seed, --kafka-version, --chaos-keep, --chaos-runs. The seed is in the
+header; the same seed gives the same plans. Nothing heavy is imported before the first fixture is used.
 """
 
 from __future__ import annotations

@@ -4,8 +4,12 @@
     about = "…"
     [cluster]   version, features, settings
     [workload]  name, workers, records, records_per_s, …
-    [[faults]]  name, and when it starts: at_s, or when = { worker, phase, count }
+    [client.config]   keys for the client as they are, where its own name for them is known
+    [[faults]]  name, and when it starts: at_s, or when = { worker, phase, count }, or after = 0 (that fault is healed)
+    [random]    faults drawn from the seed: periods, period_s
+    [collect]   read_uncommitted
     [expect]    verdict or findings, and what must have happened
+    [bug]       issue, and where it is fixed (harness/bugs.py)
 
 Every key is checked; what a fault may say is checked by the fault's own model.
 """

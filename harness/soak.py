@@ -20,6 +20,7 @@ from harness.scenario import Scenario
 from harness.verdict import Results
 
 _CONFIDENCE = 0.95
+_UNKNOWN_AT_MOST = 0.1  # of the runs: a soak of which more say nothing has not been one
 
 
 @dataclass(kw_only=True)
@@ -36,6 +37,11 @@ class Soak:
         if self.count("invalid") or not judged:
             return None
         return float(1 - (1 - _CONFIDENCE) ** (1 / judged))
+
+    @property
+    def held(self) -> bool:
+        """Nothing was found, and enough was judged."""
+        return not self.count("invalid") and self.count("unknown") <= _UNKNOWN_AT_MOST * len(self.lines)
 
     def summary(self) -> str:
         """The soak in Markdown: verdicts, faults, inputs, what was not known, and what follows."""

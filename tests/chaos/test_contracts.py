@@ -1,7 +1,8 @@
-"""What a configuration promises, held against a real cluster: rows C1 to C7 of the catalogue, by the errors' own names.
+"""What a configuration promises, held against a real cluster, by the errors' own names.
 
 librdkafka's errors have the broker's names, or, where the client decides by itself, names with an underscore. The Java
-client throws an exception of its own for each. C8 (a deleted position) is the scenario copy-records-deleted-past.
+client throws an exception of its own for each. What a deleted position leads to is the scenario
+copy-records-deleted-past.
 """
 
 import time

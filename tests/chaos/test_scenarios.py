@@ -1,4 +1,4 @@
-"""The scenarios that come with onceproof, each with the verdict that it expects, all on one cluster.
+"""The scenarios that come with onceproof, each with the verdict that it expects; those of one release share a cluster.
 
 `-m "chaos and quick"` takes a few of each kind; `-m "not long"` leaves out the rest of them.
 """
@@ -9,7 +9,7 @@ from harness import scenario
 from harness.places import scenarios_dir
 from harness.pytest_plugin import Chaos
 
-# One of each kind of fault, control and pipeline, the ones that found most while they were built.
+# A choice over the kinds of fault, of control and of pipeline: the ones that break first when something is wrong.
 QUICK = {
     "bank-worker-killed", "chain-records-deleted", "control-at-least-once", "control-not-idempotent",
     "control-read-uncommitted", "copy-broker-killed", "copy-hijacked", "copy-zombie-generation", "late-end-txn",

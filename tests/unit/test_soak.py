@@ -51,6 +51,13 @@ def test_fifty_valid_runs_bound_the_chance_of_a_violation() -> None:
     assert "| copy, seed 1 | unknown: why |" in soaked("valid", "unknown").summary()
 
 
+def test_a_soak_holds_when_nothing_was_found_and_nine_in_ten_were_judged() -> None:
+    assert soaked(*["valid"] * 9, "unknown").held
+    assert not soaked(*["valid"] * 8, "unknown", "unknown").held
+    assert not soaked(*["valid"] * 20, "invalid").held
+    assert not soaked("unknown").held
+
+
 def test_a_soak_of_no_runs_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["soak", "--runs", "0"])
