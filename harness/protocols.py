@@ -168,6 +168,14 @@ class Workload:
     rows: tuple[str, ...] = field(default=())
 
     @property
+    def one_transaction(self) -> bool:
+        """Whether an input's outputs and its position are in one transaction, so that each must tell of the other. (In
+        a chain the outputs are another service's than the input's position.)"""
+        wiring = self.wiring
+        together = wiring.transactional and wiring.position == "in-transaction" and not wiring.each_topic
+        return together and not self.via
+
+    @property
     def judged(self) -> tuple[str, ...]:
         """The topics whose records are compared with what is expected."""
         return tuple(topic for topic in self.topics if topic != self.via)

@@ -221,7 +221,7 @@ def change_input(run: Small, draw: Draw) -> None:
 
 def forget_acknowledgement(run: Small, draw: Draw) -> None:
     if row := _one(draw, run.ledger):
-        row["offset"] = None
+        row.update(offset=None, acknowledged=draw(st.booleans()))
         if draw(st.booleans()):
             run.inputs = [each for each in run.inputs if each["number"] != row["number"]]
 
@@ -232,6 +232,25 @@ def write_strange_input(run: Small, draw: Draw) -> None:
     run.inputs.append({"partition": partition, "offset": end["end"], "number": 7_000 + len(run.inputs), "digest": 3})
     run.batch("input", partition, end["end"], end["end"], -1)
     end["end"] = end["high_watermark"] = end["end"] + 1
+
+
+def store_input_again(run: Small, draw: Draw) -> None:
+    if row := _one(draw, run.inputs):
+        end = run.pinned("input", row["partition"])
+        run.inputs.append({**row, "offset": end["end"]})
+        run.batch("input", row["partition"], end["end"], end["end"], -1)
+        end["end"] = end["high_watermark"] = end["end"] + 1
+
+
+def change_commit(run: Small, draw: Draw) -> None:
+    if commit := _one(draw, run.commits):
+        what = draw(st.sampled_from(("gone", "visible", "aborted", "back")))
+        if what == "gone":
+            run.commits.remove(commit)
+        elif what == "back":
+            commit["position"] -= 1
+        else:
+            commit["fate"] = what
 
 
 def change_history(run: Small, draw: Draw) -> None:
@@ -291,6 +310,6 @@ def hang(run: Small, draw: Draw) -> None:
 
 BREAKS = (
     drop_output, unread_output, double_output, change_output, swap_outputs, change_fate, drop_batch, change_batch,
-    move_position, change_input, forget_acknowledgement, write_strange_input, change_history, write_position_late,
-    change_observed, delete_records, hide_the_end, move_start, hang,
+    move_position, change_input, forget_acknowledgement, write_strange_input, store_input_again, change_history,
+    change_commit, write_position_late, change_observed, delete_records, hide_the_end, move_start, hang,
 )  # fmt: skip

@@ -3,198 +3,48 @@
 Slow and plain on purpose. It shares no code with the verifiers; where the two differ, one of them is wrong.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.oracle_log import LogOracle, place_of, transaction_of, worker_of
 from tests.packing import Found, Place
-from tests.rundata import Row, RunData
-
-Transaction = tuple[int, int, int]
+from tests.rundata import Row
 
 
-class Oracle:
-    """`topics`: the outputs that each input must have, one record on each, in the partition of the input."""
-
-    def __init__(self, run: RunData, topics: tuple[str, ...]) -> None:
-        self.run, self.topics = run, topics
-        self.found = Found()
-        self.start: dict[tuple[str, int], int] = {}
-        self.log: dict[Place, Row] = {}
-        for each in run.partitions:
-            topic = each["topic"].removeprefix(run.prefix)
-            self.start[topic, each["partition"]] = each["start"]
-            for batch in run.batches:
-                if (batch["topic"], batch["partition"], batch["broker"]) == (
-                    each["topic"], each["partition"], each["leader"]
-                ) and batch["last"] >= each["start"]:  # fmt: skip
-                    for offset in range(batch["first"], batch["last"] + 1):
-                        self.log[topic, each["partition"], offset] = batch
-
+class Oracle(LogOracle):
     def judge(self) -> Found:
         self._complete()
         explained: set[Place] = set()
         excused: set[tuple[str, int | None]] = set()
         spans: list[tuple[int, int, int]] = []
         for rows, torn in ((self._aborted(), ()), self._torn(), (self._zombies(), ()), (self._readers(), ())):
-            explained |= {_place(row) for row in rows}
+            explained |= {place_of(row) for row in rows}
             excused |= {(row["topic"], row["number"]) for row in rows}
             spans += [(int(p), *span) for event in torn for p, span in event["sources"].items()]
         lost, strangers = self._inputs()
         numbers = {row["number"] for row in lost} | {row["found"] for row in lost}
         broken = [row for row in self.run.outputs if row["number"] is not None and row["number"] in numbers]
-        explained |= {_place(row) for row in broken}
+        explained |= {place_of(row) for row in broken}
         excused |= {(row["topic"], row["number"]) for row in broken}
-        spans += [(row["partition"], row["offset"], row["offset"] + 1) for row in lost]
-        standing = [row for row in self.run.outputs if _place(row) not in explained]
+        spans += [(row["partition"], row["offset"], row["offset"] + 1) for row in lost if row["offset"] is not None]
+        standing = [row for row in self.run.outputs if place_of(row) not in explained]
         self._count(standing, excused, spans, strangers, {row["partition"] for row in lost})
         self._hung_and_replicas()
         return self.found
-
-    def _add(self, cls: str, *place: Any) -> None:
-        self.found.findings.setdefault(cls, set()).add(place)
-
-    def _complete(self) -> None:
-        for each in self.run.partitions:
-            topic, partition = each["topic"].removeprefix(self.run.prefix), each["partition"]
-            mine = [b for (t, p, o), b in self.log.items() if (t, p) == (topic, partition)
-                    and each["start"] <= o < each["end"]]  # fmt: skip
-            rows = self.run.inputs if topic == "input" else [r for r in self.run.outputs if r["topic"] == topic]
-            seen = sum(row["partition"] == partition for row in rows)
-            whole = (
-                each["end"] == each["high_watermark"] and len(mine) == each["end"] - each["start"]
-                and sum(b["fate"] == "visible" for b in mine) == seen and (topic == "input" or each["start"] == 0)
-            )  # fmt: skip
-            if not whole:
-                self.found.incomplete.add((topic, partition))
-
-    def _aborted(self) -> list[Row]:
-        told: dict[Transaction, set[str]] = defaultdict(set)
-        for event in self.run.events:
-            if event["event"] in ("begin", "invoke", "outcome"):
-                name = _worker(event), event["incarnation"], event["transaction"]
-                told[name] |= {event["event"], event.get("type", "")}
-        observed = [{**row, "topic": row["topic"].removeprefix(self.run.prefix)} for row in self.run.observed]
-        rows = [row for row in [*self.run.outputs, *observed]
-                if self.log.get(_place(row), {"fate": "visible"})["fate"] != "visible"]  # fmt: skip
-        never = {t for t, said in told.items() if "invoke" not in said or "fail" in said}
-        rows += [row for row in self.run.outputs if _transaction(row) in never]
-        for row in rows:
-            self._add("aborted-read", *_place(row))
-        return rows
-
-    def _torn(self) -> tuple[list[Row], list[Row]]:
-        torn = []
-        for event in self.run.events:
-            if event["event"] != "invoke":
-                continue
-            parts = []
-            for place, (count, first, last) in event["outputs"].items():
-                topic, _, number = place.removeprefix(self.run.prefix).rpartition("/")
-                partition = int(number)
-                if (topic, partition) in self.found.incomplete or first < self.start[topic, partition]:
-                    continue
-                own = self.log.get((topic, partition, first), {})
-                visible = sum(
-                    batch["fate"] == "visible" and batch["producer_id"] == own.get("producer_id")
-                    for offset in range(first, last + 1)
-                    if (batch := self.log.get((topic, partition, offset))) and batch["control"] is None
-                ) if own and own["control"] is None else 0  # fmt: skip
-                parts.append((topic, partition, first, count, visible))
-            seen = sum(min(count, visible) for *_, count, visible in parts)
-            if 0 < seen < sum(count for *_, count, _ in parts):
-                torn.append(event)
-                for topic, partition, first, count, visible in parts:
-                    if visible < count:
-                        self._add("torn-transaction", topic, partition, first)
-        ids = {(_worker(e), e["incarnation"], e["transaction"]) for e in torn}
-        return [row for row in self.run.outputs if _transaction(row) in ids], torn
-
-    def _zombies(self) -> list[Row]:
-        late: set[Place] = set()
-        highest: dict[tuple[str, int, int], int] = {}
-        for (topic, partition, offset), batch in sorted(self.log.items(), key=lambda item: item[0]):
-            producer = (topic, partition, batch["producer_id"])
-            if batch["fate"] == "visible" and batch["producer_epoch"] < highest.get(producer, -1):
-                late.add((topic, partition, offset))
-                self._add("zombie-write", topic, partition, batch["first"])
-            highest[producer] = max(highest.get(producer, -1), batch["producer_epoch"])
-        rows = [row for row in self.run.outputs if _place(row) in late]
-        self.moved: set[int] = set()
-        for partition in {commit["partition"] for commit in self.run.commits}:
-            rows += self._zombie_positions(partition)
-        return rows
-
-    def _zombie_positions(self, partition: int) -> Iterator[Row]:
-        assigned = [(_worker(e), e["incarnation"]) for e in sorted(self.run.events, key=lambda e: float(e.get("t", 0)))
-                    if e["event"] == "assigned" and partition in e["partitions"]]  # fmt: skip
-        visible = [c for c in sorted(self.run.commits, key=lambda c: int(c["offset"]))
-                   if c["partition"] == partition and c["fate"] == "visible"]  # fmt: skip
-        place, before, wrong = 0, None, False
-        for commit in [c for c in visible if assigned and c["worker"] is not None]:
-            owner = commit["worker"], commit["incarnation"]
-            if owner != before:
-                later = [i for i in range(place, len(assigned)) if assigned[i] == owner]
-                wrong, place = not later, later[0] if later else place
-            before = owner
-            if wrong:
-                self._add("zombie-write", "input", partition, commit["position"])
-                yield from (row for row in self.run.outputs if _transaction(row) == _transaction(commit))
-        if wrong and visible[-1]["worker"] is not None:
-            self.moved.add(partition)
-
-    def _readers(self) -> list[Row]:
-        at_rest = {_place(row): row for row in self.run.outputs}
-        found = []
-        for observed in self.run.observed:
-            row = {**observed, "topic": observed["topic"].removeprefix(self.run.prefix)}
-            place, there = _place(row), at_rest.get(_place(row))
-            if place in self.found.findings.get("aborted-read", set()) or row["offset"] < self.start[place[:2]]:
-                continue
-            if there is None and place[:2] in self.found.incomplete:
-                continue
-            if there is None or there["digest"] != row["digest"]:
-                self._add("inconsistent-read", *place)
-                found += [row] if there is None else [row, there]
-        return found
-
-    def _inputs(self) -> tuple[list[Row], list[Row]]:
-        log = {(row["partition"], row["offset"]): row for row in self.run.inputs}
-        lost = []
-        for row in self.run.ledger:
-            place = row["partition"], row["offset"]
-            if row["offset"] is None or row["offset"] < self.start["input", row["partition"]]:
-                continue
-            there = log.get(place)
-            if there is None and ("input", row["partition"]) in self.found.incomplete:
-                continue
-            if there is None or there["digest"] != row["digest"]:
-                lost.append({**row, "found": there and there["number"]})
-                self._add("input-lost", "input", *place)
-        known = {(row["partition"], row["offset"], row["digest"]) for row in self.run.ledger}
-        info = {(row["number"], row["digest"]) for row in self.run.ledger if row["offset"] is None}
-        strangers = [row for row in self.run.inputs if (row["partition"], row["offset"], row["digest"]) not in known
-                     and (row["number"], row["digest"]) not in info]  # fmt: skip
-        return lost, strangers
 
     def _count(
         self, standing: list[Row], excused: set[tuple[str, int | None]], spans: list[tuple[int, int, int]],
         strangers: list[Row], short: set[int],
     ) -> None:  # fmt: skip
-        log = {row["number"]: row for row in self.run.inputs}
-        truth = [{**row, "least": 1} for row in strangers]
-        for row in self.run.ledger:
-            held = log.get(row["number"]) if row["offset"] is None else None
-            place = {"partition": held["partition"], "offset": held["offset"]} if held else {}
-            truth.append({**row, **place, "least": int(row["offset"] is not None or held is not None)})
-        due = {(topic, row["number"]): row for row in truth for topic in self.topics}
+        due = self._due(strangers)
         there: dict[tuple[str, Any], list[Row]] = defaultdict(list)
         for row in standing:
             there[row["topic"], row["number"]].append(row)
-        intact = {key: [row for row in rows if key in due and row["digest"] == due[key]["digest"]]
+        intact = {key: [row for row in rows if key in due and row["digest"] in due[key].digests]
                   for key, rows in there.items()}  # fmt: skip
-        missing = {key for key, row in due.items() if len(intact.get(key, ())) < row["least"]}
-        places = {(topic, due[topic, number]["partition"], due[topic, number]["offset"]) for topic, number in missing}
+        missing = {key for key, each in due.items() if len(intact.get(key, ())) < each.least}
+        places = {(key[0], due[key].partition, due[key].offset) for key in missing}
         claimed, bad = set(), set()
         for key, rows in there.items():
             for row in rows:
@@ -203,31 +53,46 @@ class Oracle:
                 if row not in intact[key]:
                     claimed.add(claims)
                 if cls:
-                    self._add(cls, *_place(row))
+                    self._add(cls, *place_of(row))
                     bad.add(key)
-        for topic, number in missing:
-            self._missing(topic, due[topic, number], claimed, excused, spans)
-        above = {key for key, row in due.items() if row["offset"] is not None
-                 and row["offset"] >= self.run.positions.get(row["partition"], 0)}  # fmt: skip
-        self._positions(there, {key for key in above if due[key]["partition"] not in self.moved}, short)
-        suspects = bad | missing | above
-        self._order([row for row in standing if (row["topic"], row["number"]) not in suspects])
+        for key in missing:
+            self._missing(key, due[key], claimed, excused, spans)
+        above = {key for key, each in due.items() if each.highest is not None
+                 and each.highest >= self.run.positions.get(each.partition, 0)}  # fmt: skip
+        self._positions(there, {key for key in above if due[key].partition not in self.moved}, short)
+        suspects = bad | missing | above | {key for key, each in due.items() if each.count > 1}
+        fitting = [row for row in standing if (row["topic"], row["number"]) not in suspects]
+        self._order(fitting)
+        self._apart(fitting)
+        self._given_up([due[key] for key in suspects if key in due])
 
-    def _cls(self, row: Row, due: Row | None, intact: list[Row], claims_missing: bool) -> str | None:
+    def _due(self, strangers: list[Row]) -> dict[tuple[str, Any], "Due"]:
+        due: dict[tuple[str, Any], Due] = defaultdict(Due)
+        for topic in self.topics:
+            for row in strangers:
+                due[topic, row["number"]].add(row, 1)
+            for row in self.run.ledger:
+                held = self.first.get((row["number"], row["digest"])) if row["offset"] is None else row
+                least = int(held is not None or bool(row.get("acknowledged")))
+                due[topic, row["number"]].add(row if held is None else {**row, **_at(held)}, least)
+        return dict(due)
+
+    def _cls(self, row: Row, due: "Due | None", intact: list[Row], claims_missing: bool) -> str | None:
         if row not in intact:
             return "corrupted" if due or claims_missing else "phantom"
         assert due is not None
-        if len(intact) > 1:
+        if len(intact) > due.count:
             return "reset-reprocess" if self._reset(due, self._reprocessed) else "duplicate"
-        header = row["source_partition"] == due["partition"] and due["offset"] in (None, row["source_offset"])
-        return None if header and row["partition"] == due["partition"] else "corrupted"
+        header = any(row["source_partition"] == partition and offset in (None, row["source_offset"])
+                     for partition, offset in due.places)  # fmt: skip
+        return None if header and row["partition"] == due.partition else "corrupted"
 
     def _missing(
-        self, topic: str, due: Row, claimed: set[Any], excused: set[tuple[str, int | None]],
+        self, key: tuple[str, Any], due: "Due", claimed: set[Any], excused: set[tuple[str, int | None]],
         spans: list[tuple[int, int, int]],
     ) -> None:  # fmt: skip
-        partition, offset = due["partition"], due["offset"]
-        if (topic, due["number"]) in excused or (topic, partition, offset) in claimed:
+        topic, partition, offset = key[0], due.partition, due.offset
+        if key in excused or (topic, partition, offset) in claimed or offset is None:
             return
         if any(p == partition and first <= offset < after for p, first, after in spans):
             return
@@ -240,42 +105,53 @@ class Oracle:
     def _positions(self, there: dict[tuple[str, Any], list[Row]], above: set[Any], short: set[int]) -> None:
         for key in above:
             for row in there.get(key, ()):
-                self._add("offset-divergence", *_place(row))
+                self._add("offset-divergence", *place_of(row))
         for each in self.run.partitions:
             beyond = self.run.positions.get(each["partition"], 0) > each["high_watermark"]
             if each["topic"].removeprefix(self.run.prefix) == "input" and beyond and each["partition"] not in short:
                 self._add("offset-divergence", "input", each["partition"], each["high_watermark"])
+
+    def _apart(self, rows: list[Row]) -> None:
+        """Outputs whose own transaction committed no position behind their input."""
+        told: dict[tuple[Any, ...], int] = {}
+        for commit in self.run.commits:
+            if commit["fate"] == "visible" and None not in transaction_of(commit):
+                owner = *transaction_of(commit), commit["partition"]
+                told[owner] = max(told.get(owner, 0), commit["position"])
+        for row in rows:
+            position = told.get((*transaction_of(row), row["source_partition"]))
+            if position is None or row["source_offset"] is None or row["source_offset"] >= position:
+                self._add("offset-divergence", *place_of(row))
+
+    def _given_up(self, suspects: list["Due"]) -> None:
+        """Positions of transactions that never came to commit, and of which nothing else is visible."""
+        seen = {transaction_of(row) for row in self.run.outputs}
+        for commit in self.run.commits:
+            owner, partition = transaction_of(commit), commit["partition"]
+            if owner not in self.never - seen or (partition, commit["offset"]) in self.late:
+                continue
+            if commit["fate"] != "visible":
+                continue
+            spans = [event["sources"][str(partition)] for event in self.run.events
+                     if str(partition) in event.get("sources", {})
+                     and (worker_of(event), event["incarnation"], event["transaction"]) == owner]  # fmt: skip
+            if not any(each.partition == partition and each.highest is not None and first <= each.highest < after
+                       for each in suspects for first, after in spans):  # fmt: skip
+                self._add("offset-divergence", "input", partition, commit["position"])
 
     def _order(self, rows: list[Row]) -> None:
         before: dict[tuple[str, int, int], int] = {}
         for row in sorted(rows, key=lambda row: int(row["offset"])):
             lane = row["topic"], row["partition"], row["source_partition"]
             if row["source_offset"] < before.get(lane, -1):
-                self._add("reordered", *_place(row))
+                self._add("reordered", *place_of(row))
             before[lane] = row["source_offset"]
-
-    def _hung_and_replicas(self) -> None:
-        for each in self.run.open_transactions:
-            if each["known_as"] is None:
-                self._add("hung-transaction", each["topic"].removeprefix(self.run.prefix), each["partition"],
-                          each["start_offset"])  # fmt: skip
-        same = ("first", "last", "producer_id", "producer_epoch", "sequence", "crc")
-        for each in self.run.partitions:
-            held: Counter[tuple[Any, ...]] = Counter()
-            for batch in {tuple(b[key] for key in (*same, "broker")) for b in self.run.batches
-                          if (b["topic"], b["partition"]) == (each["topic"], each["partition"])
-                          and b["last"] >= each["start"] and b["first"] < each["high_watermark"]}:  # fmt: skip
-                held[batch[:-1]] += 1
-            for batch, brokers in held.items():
-                if brokers != 3:
-                    topic = each["topic"].removeprefix(self.run.prefix)
-                    self._add("replica-divergence", topic, each["partition"], batch[0])
 
     def _marks(self) -> Iterator[Row]:
         return (mark for e in self.run.events if e["event"] == "records-deleted" for mark in e["partitions"])
 
-    def _reset(self, due: Row, explains: Callable[[Row, int], bool]) -> bool:
-        return any(mark["partition"] == due["partition"] and due["offset"] is not None and explains(mark, due["offset"])
+    def _reset(self, due: "Due", explains: Callable[[Row, int], bool]) -> bool:
+        return any(mark["partition"] == due.partition and due.offset is not None and explains(mark, due.offset)
                    for mark in self._marks())  # fmt: skip
 
     def _skipped(self, mark: Row, offset: int) -> bool:
@@ -287,13 +163,33 @@ class Oracle:
         return bool(went_back and mark["low_watermark"] <= offset < mark["position"])
 
 
-def _place(row: Row) -> Place:
-    return row["topic"], row["partition"], row["offset"]
+class Due:
+    """What is due of one number on one topic: as a rule, of one input."""
+
+    def __init__(self) -> None:
+        self.count = self.least = 0
+        self.digests: set[int] = set()
+        self.places: list[tuple[int, int | None]] = []
+
+    def add(self, row: Row, least: int) -> None:
+        self.count, self.least = self.count + 1, self.least + least
+        self.digests.add(row["digest"])
+        self.places.append((row["partition"], row["offset"]))
+
+    @property
+    def partition(self) -> int:
+        return max(partition for partition, _ in self.places)
+
+    @property
+    def offset(self) -> int | None:
+        """The last one's in that partition."""
+        return max((offset for partition, offset in self.places if partition == self.partition),
+                   key=lambda offset: -1 if offset is None else offset)  # fmt: skip
+
+    @property
+    def highest(self) -> int | None:
+        return max((offset for _, offset in self.places if offset is not None), default=None)
 
 
-def _transaction(row: Row) -> tuple[Any, ...]:
-    return row["worker"], row["incarnation"], row["transaction"]
-
-
-def _worker(event: Row) -> int:
-    return int(event["source"].removeprefix("worker-"))
+def _at(row: Row) -> Row:
+    return {"partition": row["partition"], "offset": row["offset"]}

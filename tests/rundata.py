@@ -29,7 +29,8 @@ Row = dict[str, Any]
 
 class RunData:
     """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with;
-    `hidden` is None when nobody looked."""
+    `hidden` is None when nobody looked. A row of the ledger with an offset is acknowledged; one without is `info`,
+    unless it says `acknowledged`."""
 
     def __init__(self) -> None:
         self.ledger: list[Row] = []
@@ -45,6 +46,7 @@ class RunData:
         self.open_transactions: list[Row] = []
         self.moved: list[str] = []
         self.mode = "full"
+        self.compacted = 0
         self.plan_json = ""
 
     @classmethod
@@ -52,6 +54,9 @@ class RunData:
         run = cls()
         tables = folder / "tables"
         run.ledger = [row for part in sorted(folder.glob("ledger/sent-*.parquet")) for row in _rows(part)]
+        for row in run.ledger:
+            if row["offset"] is not None:
+                row.pop("acknowledged", None)
         run.observed = [row for part in sorted(folder.glob("ledger/*/observed-*.parquet")) for row in _rows(part)]
         run.inputs, run.outputs = _rows(tables / "inputs.parquet"), _rows(tables / "outputs.parquet")
         run.batches, run.commits = _rows(tables / "batches.parquet"), _rows(tables / "commits.parquet")
@@ -70,9 +75,10 @@ class RunData:
         (folder / "plan.json").write_text(self.plan_json)
         (folder / "history.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self.events))
         read = [(self.inputs, INPUTS, "tables/inputs")] if self.mode == "full" else []
+        told = [{"acknowledged": row["offset"] is not None, **row} for row in self.ledger]
         watched = [(self.observed, OBSERVED, "ledger/observer/observed-00000")] if self.observed else []
         for rows, schema, name in (
-            *read, *watched, (self.ledger, LEDGER, "ledger/sent-00000"),
+            *read, *watched, (told, LEDGER, "ledger/sent-00000"),
             (self.batches, BATCHES, "tables/batches"), (self.commits, COMMITS, "tables/commits"),
         ):  # fmt: skip
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
@@ -82,7 +88,7 @@ class RunData:
             self.write_hidden(folder)
         facts = {
             "schema_version": SCHEMA_VERSION, "mode": self.mode, "partitions": self.partitions,
-            "open_transactions": self.open_transactions, "moved": self.moved,
+            "open_transactions": self.open_transactions, "moved": self.moved, "compacted": self.compacted,
             "rows": {"inputs": len(self.inputs), "outputs": len(self.outputs)},
             "positions": [{"partition": p, "offset": o, "metadata": ""} for p, o in self.positions.items()],
         }  # fmt: skip

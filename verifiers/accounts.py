@@ -68,11 +68,11 @@ def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
     found: dict[tuple[str, int], summary.Fingerprint] = {}
     row = summary.output_row("input.partition", "input.offset")
     for each in rows(
-        expected(tables).where("input.offset IS NOT NULL")  # speed: what is in no log would have to have an output
+        expected(tables).where("input.offset IS NOT NULL OR input.least > 0")  # speed: others need not have an output
         .groupBy("topic", "partition", F.col("input.partition").alias("source"))
         .agg(*summary.fingerprint(row), F.max("input.offset").alias("highest"))
     ):  # fmt: skip
-        if each["highest"] >= tables.positions.get(each["source"], 0):
+        if each["highest"] is None or each["highest"] >= tables.positions.get(each["source"], 0):
             return None
         place = each["topic"], each["partition"]
         found[place] = found.get(place, summary.NOTHING) + summary.read(each)
@@ -83,6 +83,13 @@ def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
 def fitting(tables: Tables) -> DataFrame:
     """The outputs that stand and are no suspects; `tables.outputs` itself when all fit."""
     return without_suspects(tables, causes.standing(tables))
+
+
+@kept
+def stretches(tables: Tables) -> DataFrame:
+    """Those in stretches."""
+    outputs = fitting(tables)
+    return summary.output_stretches(tables) if outputs is tables.outputs else summary.stretches(outputs).persist()
 
 
 def without_suspects(tables: Tables, outputs: DataFrame) -> DataFrame:

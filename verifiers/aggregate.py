@@ -7,19 +7,21 @@
 
 Judged is each step, in the order of the inputs (which is that of the outputs, or they are `reordered`): so a total that
 misses something is found where it first does, and those after it, which go on from there, are not. An input that is
-`lost` or `duplicate` is that, and its total's steps may be right. Integers only. What a workload's totals and amounts
-are, it says as Spark SQL.
+`lost` or `duplicate` is that, and its total's steps may be right. Where another finding explains an output (a zombie
+wrote it, the observer saw another one there), the next step may go on from it, or from the one before it. Integers
+only. What a workload's totals and amounts are, it says as Spark SQL.
 """
 
 from functools import partial
 from typing import Any
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
 from verifiers import accounts, causes
 from verifiers.findings import Sample, finding, place, told
-from verifiers.tables import Tables
+from verifiers.tables import PLACE, Tables
 
 CLAIM = "each total is the one before it of its key, plus its own input's amount"
 
@@ -28,15 +30,28 @@ def check(tables: Tables) -> CheckResult:
     right = tables.workload.aggregate
     if right is None:
         return CheckResult(name="aggregate", claim=CLAIM)
-    before = F.expr(
-        "lag(total) IGNORE NULLS OVER (PARTITION BY over, partition, grouping ORDER BY source_offset, offset)"
+    outputs = tables.outputs.withColumn("stands", F.lit(True))
+    explained = causes.outputs(tables)
+    if explained is not None:
+        outputs = tables.outputs.join(explained.select(*PLACE, F.lit(False).alias("stands")).distinct(), PLACE, "left")
+        outputs = outputs.withColumn("stands", F.coalesce("stands", F.lit(True)))
+    steps = (
+        outputs.withColumn("over", F.expr(right.over)).where("over IS NOT NULL")
+        .withColumn("before", _before("CASE WHEN stands THEN total END")).withColumn("at_once", _before("total"))
+        .withColumn("amount", F.expr(right.amount))
+    )  # fmt: skip
+    wrong = accounts.without_suspects(tables, steps.where("stands")).where(
+        "NOT coalesce(total = before + amount, false) AND NOT coalesce(total = at_once + amount, false)"
     )
-    outputs = causes.standing(tables).withColumn("over", F.expr(right.over)).where("over IS NOT NULL")
-    steps = outputs.withColumn("before", before).withColumn("amount", F.expr(right.amount))
-    wrong = accounts.without_suspects(tables, steps).where("NOT coalesce(total = coalesce(before, 0) + amount, false)")
     says = "totals are not the one before them of their key, plus their input's amount"
     findings = finding(tables, "wrong-aggregate", says, wrong, partial(_sample, tables))
     return CheckResult(name="aggregate", claim=CLAIM, findings=findings)
+
+
+def _before(total: str) -> Column:
+    """The total before, nothing for the first one."""
+    lane = "PARTITION BY over, partition, grouping ORDER BY source_offset, offset"
+    return F.expr(f"coalesce(lag({total}) IGNORE NULLS OVER ({lane}), 0)")
 
 
 def _sample(tables: Tables, row: Any) -> Sample:

@@ -81,14 +81,18 @@ def _near_hidden(tables: Tables) -> bool:
 
 def _never_committed(tables: Tables) -> DataFrame | None:
     """Transactions with visible outputs whose worker never called commit."""
+    wrong = F.broadcast(given_up(tables))
+    return unless_empty(summary.output_stretches(tables).join(wrong, TRANSACTION).select(*TRANSACTION).distinct())
+
+
+@kept
+def given_up(tables: Tables) -> DataFrame:
+    """Transactions whose worker never called commit: worker, incarnation, transaction."""
     ended = tables.transactions.groupBy(*TRANSACTION).agg(
         F.max((F.col("event") == "invoke").cast("int")).alias("invoked"),
         F.max((F.col("type") == "fail").cast("int")).alias("failed"),
     )
-    wrong = ended.where("invoked = 0 OR failed = 1").select(*TRANSACTION)
-    return unless_empty(
-        summary.output_stretches(tables).join(F.broadcast(wrong), TRANSACTION).select(*TRANSACTION).distinct()
-    )
+    return ended.where("invoked = 0 OR failed = 1").select(*TRANSACTION).persist()
 
 
 @kept

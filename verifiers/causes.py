@@ -46,6 +46,29 @@ def standing(tables: Tables) -> DataFrame:
     return tables.outputs.join(explained.select(*PLACE).distinct(), PLACE, "left_anti").persist()
 
 
+def _spans(tables: Tables, torn: DataFrame) -> DataFrame:
+    """What inputs torn transactions were made of: p (partition), first, after (the offset behind the last).
+
+    The second service of a chain read the topic between. Which inputs were there between two offsets, the outputs made
+    of what stands before and behind them say.
+    """
+    read = (
+        tables.transactions.join(torn.select(*TRANSACTION).distinct(), TRANSACTION)
+        .select("worker", F.explode("sources").alias("source", "span"))
+        .selectExpr("worker", "cast(source AS int) AS p", "span[0] AS first", "span[1] AS after").distinct()
+    )  # fmt: skip
+    if not tables.workload.via:
+        return read.drop("worker")
+    own, between = (read.where(f"worker % 2 = {stage}").drop("worker") for stage in (0, 1))
+    beside = tables.outputs.join(F.broadcast(between), F.expr("via_partition = p")).groupBy(
+        "p", "first", "after", "source_partition"
+    ).agg(F.max(F.expr("CASE WHEN via_offset < first THEN source_offset + 1 END")).alias("low"),
+          F.min(F.expr("CASE WHEN via_offset >= after THEN source_offset END")).alias("high"))  # fmt: skip
+    return own.unionAll(
+        beside.select("source_partition", F.coalesce("low", F.lit(0)), F.coalesce("high", F.lit(2**63 - 1)))
+    )
+
+
 def without_excused(tables: Tables, missing: DataFrame) -> DataFrame:
     """Of missing outputs (topic, number, input), those that no cause explains."""
     explained = outputs(tables)
@@ -53,16 +76,11 @@ def without_excused(tables: Tables, missing: DataFrame) -> DataFrame:
         missing = missing.join(explained.select(*KEY).distinct(), KEY, "left_anti")
     torn = atomicity.torn(tables)
     if torn is not None:
-        spans = (
-            tables.transactions.join(torn.select(*TRANSACTION).distinct(), TRANSACTION)
-            .select(F.explode("sources").alias("source", "span"))
-            .selectExpr("cast(source AS int) AS p", "span[0] AS first", "span[1] AS after").distinct()
-        )  # fmt: skip
         within = (F.col("input.partition") == F.col("p")) & F.expr("input.offset >= first AND input.offset < after")
-        missing = missing.join(F.broadcast(spans), within, "left_anti")
+        missing = missing.join(F.broadcast(_spans(tables, torn)), within, "left_anti")
     lost = inputs.lost(tables)
     if lost is not None:
-        place = (F.col("input.partition") == F.col("p")) & (F.col("input.offset") == F.col("o"))
+        place = (F.col("input.partition") == F.col("p")) & F.col("input.offset").eqNullSafe(F.col("o"))
         gone = lost.select(F.col("partition").alias("p"), F.col("offset").alias("o"))
         missing = missing.join(F.broadcast(gone), place, "left_anti")
     return missing

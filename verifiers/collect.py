@@ -10,7 +10,8 @@
     tables/batches.parquet     batch headers of every replica, from the segments
     tables/hidden.parquet      outputs that a read_committed reader does not see; only when they are asked for
     tables/commits.parquet     the positions that the group committed, in the order of the log
-    tables/collect.json        mode, pinned starts and ends, LSO, the group's positions, open transactions, row counts
+    tables/collect.json        mode, pinned starts and ends, LSO, the group's positions, open transactions, row counts;
+                              and how many records the group's log has lost to compaction, all groups' together
     manifest.json              size and hash of all of these, of the ledger, and of the history so far
 
 `number` is the payload's own word about which input it comes from; what the header says must agree with it. Ends are
@@ -31,13 +32,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from harness import documents, registry, topology
-from harness.admin import Admin, AdminError, Isolation, Partition
+from harness.admin import OPEN_STATES, Admin, Isolation, Partition
 from harness.cluster import LogAccess
 from harness.field import Field
 from harness.payload import NUMBER_DIGITS
 from harness.protocols import CONTENT
 from harness.provenance import digits_sql, header_sql, parts_sql
 from harness.quiesce import judged
+from harness.wait import until
 from verifiers import manifest, positions, segments
 from verifiers.spark import session
 from verifiers.tables import OUTPUTS, PLACE, SCHEMA_VERSION
@@ -56,6 +58,7 @@ _SOURCE_OPTIONS = {
     "kafkaConsumer.pollTimeoutMs": "60000",
     "failOnDataLoss": "true",
 }
+_TOLD_DEADLINE_S = 20.0
 # Pages of the second version keep offsets and numbers as differences, in a fraction of the bytes, so that compressing
 # them gives nothing; and a dictionary of values that differ is built, and read, for nothing.
 _PARQUET_OPTIONS = {
@@ -66,7 +69,7 @@ _PARQUET_OPTIONS = {
 
 
 def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "local[2]") -> None:
-    """Fill `folder`/tables. Raises AdminError, or whatever Spark raises when it cannot read."""
+    """Fill `folder`/tables. Raises HarnessError when the cluster does not answer, or whatever Spark raises then."""
     tables = folder.resolve() / "tables"
     tables.mkdir()
     admin, spark = field.cluster.admin, session(master)
@@ -85,11 +88,12 @@ def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "lo
         internal = admin.offsets_partition(field.names.group)
         logs = field.cluster.log_dirs()
         leader = topology.node_of(admin.partitions(internal[0])[internal[1]].leader or 1)
+        group_log = logs[leader] / f"{internal[0]}-{internal[1]}"
+        facts["compacted"] = segments.compacted(group_log)
         batches = partial(segments.write_batches, logs, [*partitions, internal], tables / "batches.parquet")
         commits = partial(
-            positions.write_commits, logs[leader] / f"{internal[0]}-{internal[1]}", field.names.group,
-            field.names.input, tables / "commits.parquet",
-        )  # fmt: skip
+            positions.write_commits, group_log, field.names.group, field.names.input, tables / "commits.parquet",
+        )
         work += [("batches", batches), ("commits", commits)]
     counts: Counter[str] = Counter()
     with ThreadPoolExecutor(len(work)) as threads:  # one plans, or waits for its last task, while another reads
@@ -159,21 +163,26 @@ def _standing(field: Field, partitions: list[Partition]) -> dict[str, Any]:
         for (topic, partition), (offset, metadata) in sorted(admin.group_offsets(field.names.group).items())
         if topic == field.names.input
     ]
-    known: dict[tuple[int, int], str] = {}
-    for name in admin.transactional_ids(field.names.prefix):
-        try:
-            told = admin.transaction(name)
-        except AdminError:
-            continue
-        if told.open:
-            known[told.producer_id, told.producer_epoch] = name
+    known = _known(admin)
     open_transactions = [
         {"topic": each.partition[0], "partition": each.partition[1], "producer_id": each.producer_id,
          "producer_epoch": each.producer_epoch, "start_offset": each.start_offset,
-         "known_as": known.get((each.producer_id, each.producer_epoch))}
+         "known_as": known.get((each.producer_id, each.partition))}
         for each in admin.open_producers([*partitions, *map(admin.offsets_partition, field.names.groups)])
     ]  # fmt: skip
     return {"positions": positions, "open_transactions": open_transactions}
+
+
+def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
+    """Producer id and partition → transactional id, of all transactions that a coordinator still has to end, whoever's.
+    The epoch says nothing: while markers are on their way the coordinator has the next one already (KIP-890). Kafka's
+    own search for hanging transactions compares the same two (KIP-664)."""
+    known: dict[tuple[int, Partition], str] = {}
+    for name, state in admin.transactional_ids("").items():
+        if state in OPEN_STATES:
+            told = until(f"the coordinator of {name}", partial(admin.transaction, name), deadline_s=_TOLD_DEADLINE_S)
+            known |= {(told.producer_id, partition): name for partition in told.partitions if told.open}
+    return known
 
 
 def _read(

@@ -7,7 +7,8 @@ watermark hides records that may yet become visible.
     output/3   end 1040   visible 1000 (Spark: 1000)   aborted 30   control 10      whole
     output/4   end 1040   visible 1000 (Spark:  999)   aborted 30   control 10      incomplete: findings by absence off
 
-The group's positions must be the last ones that its partition of __consumer_offsets shows as committed.
+An input partition may start where a fault's delete left it, and no further. The group's positions must be the last ones
+that its partition of __consumer_offsets shows as committed, and no position that it once held may be gone from there.
 
 In ledger mode the input's partitions are taken as whole by their batches alone, since nobody read them.
 """
@@ -41,7 +42,7 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
     length = each["end"] - each["start"]
     log = summary.logs(tables).get((each["topic"], partition, each["leader"]))
     offsets = log.offsets if log else dict.fromkeys(summary.FATES, 0)
-    if each["start"] and role != "input" and not _deleted_between(tables, role, partition):
+    if role != "input" and each["start"] > (_deleted_to(tables, role, partition) if role == tables.workload.via else 0):
         return f"it starts at {each['start']}: somebody deleted records"
     if each["end"] != each["high_watermark"]:
         return f"the LSO {each['end']} is below the high watermark {each['high_watermark']}"
@@ -56,9 +57,10 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
     return None
 
 
-def _deleted_between(tables: Tables, role: str, partition: int) -> bool:
-    """Whether it is of the topic between, and a fault deleted its records."""
-    return role == tables.workload.via and any(mark["partition"] == partition for mark in tables.deletes_of(role))
+def _deleted_to(tables: Tables, role: str, partition: int) -> int:
+    """How far faults deleted its records: the highest low watermark that the brokers gave back; 0 when none did."""
+    marks = tables.deletes_of(role)
+    return max((mark["low_watermark"] for mark in marks if mark["partition"] == partition), default=0)
 
 
 def frame(tables: Tables) -> DataFrame:
@@ -72,22 +74,27 @@ def check(tables: Tables) -> CheckResult:
         Reason(kind="indeterminate", says=f"somebody wrote while it was read: {moved}")
         for moved in tables.facts["moved"]
     ]
-    deleted = {mark["partition"] for mark in tables.deletes}
     reasons += [
         Reason(kind="indeterminate", says=f"{each['topic']}/{each['partition']} starts at {each['start']}: no fault "
-               "deleted its records")
+               f"deleted its records{f' beyond {to}' if to else ''}")
         for each in tables.pinned
-        if each["start"] and each["topic"] == tables.input_topic and each["partition"] not in deleted
+        if each["topic"] == tables.input_topic
+        and each["start"] > (to := _deleted_to(tables, "input", each["partition"]))
     ]  # fmt: skip
     return CheckResult(name="completeness", claim=CLAIM, reasons=reasons + _positions(tables))
 
 
 def _positions(tables: Tables) -> list[Reason]:
-    """Whether the group's positions are the last ones in its log: else one of the two was not read rightly."""
+    """Whether the group's positions are the last ones in its log: else one of the two was not read rightly. And whether
+    the log is whole, since what is judged of each transaction rests on it."""
     place = F.struct("offset", "position")
     last = tables.commits.where("fate = 'visible'").groupBy("partition").agg(F.max(place).alias("last"))
     in_log = {row["partition"]: row["last"]["position"] for row in rows(last)}
-    return [
+    gone = tables.facts["compacted"]
+    reasons = [
+        Reason(kind="indeterminate", says=f"the group's log was compacted: {gone} records of it are gone")
+    ] if gone else []  # fmt: skip
+    return reasons + [
         Reason(kind="indeterminate", says=f"the group's position on {tables.input_topic}/{partition} is "
                f"{tables.positions.get(partition)}, the last one in its log {in_log.get(partition)}")
         for partition in sorted(tables.positions.keys() | in_log.keys())

@@ -20,7 +20,8 @@ lost as well:
 
 By presence (`duplicate`, `phantom`, `corrupted`) a finding always stands. By absence it stands only where the input's
 partition and the output's are complete. An input that the ledger calls `info` and that is not in the log may have one
-output or none; in the log, it is an input like any other.
+output or none; in the log, it is an input like any other. One that was acknowledged must have its output, also where
+its offset was not told and it is not in the log any more; nobody can say then whether the position has passed it.
 """
 
 from functools import partial, reduce
@@ -47,7 +48,7 @@ _SAYS = {
 }
 _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
     ("waiting", "stalled", "above the committed position have no output"),
-    ("unsure", "indeterminate", "have no output, but a partition is incomplete: not asserted"),
+    ("unsure", "indeterminate", "have no output, but a partition is incomplete or the input's offset not known"),
 )
 _BY_ABSENCE = ("lost", "reset-skip")
 
@@ -78,7 +79,7 @@ def check(tables: Tables) -> CheckResult:
 def _due(tables: Tables, suspects: DataFrame) -> DataFrame:
     """The suspects' expected outputs, one row for each topic and number."""
     return accounts.expected(tables).join(suspects.select(*KEY), KEY, "left_semi").groupBy(*KEY).agg(
-        F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("digest").alias("due_digest"),
+        F.count("*").alias("due"), F.sum("input.least").alias("least"), F.collect_set("digest").alias("due_digests"),
         F.max("partition").alias("due_partition"), F.max("input").alias("input"),
         F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
     )  # fmt: skip
@@ -89,7 +90,7 @@ def _there(tables: Tables, suspects: DataFrame, due: DataFrame) -> DataFrame:
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
     there = causes.standing(tables).alias("o").join(suspects.alias("s"), same, "left_semi")
     return there.join(due, KEY, "left").withColumn(
-        "intact", F.expr("coalesce(digest = due_digest, false)")
+        "intact", F.expr("coalesce(array_contains(due_digests, digest), false)")
     )
 
 
@@ -120,7 +121,8 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         .join(F.broadcast(source), F.expr("from_topic = 'input' AND input.partition = from_partition"), "left")
     )  # fmt: skip
     cls = (
-        F.when(F.expr("NOT coalesce(input.offset < position, false)"), "waiting")
+        F.when(F.expr("input.offset IS NULL"), "unsure")
+        .when(F.expr("NOT coalesce(input.offset < position, false)"), "waiting")
         .when(F.expr("to_hole OR from_hole"), "unsure")
         .when(_within(_skipped(tables)), "reset-skip")
         .otherwise("lost")
@@ -138,7 +140,7 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     looked = there.join(_intact(there), KEY, "left").join(of_missing, claims, "left")
     too_many = F.when(_within(_reprocessed(tables)), "reset-reprocess").otherwise("duplicate")
     cls = (
-        F.when(F.expr("due_digest IS NULL AND of_missing IS NULL"), "phantom")
+        F.when(F.expr("due IS NULL AND of_missing IS NULL"), "phantom")
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("intact_count > due"), too_many)
         .when(F.expr("NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "
@@ -157,7 +159,8 @@ def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
 
 def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
     """What deletes behind the position may explain, where a worker was seen to go back."""
-    moved = {e["partition"] for e in tables.events if e["event"] == "position-reset" and e["found"] < e["expected"]}
+    moved = {e["partition"] for e in tables.events
+             if e["event"] == "position-reset" and e["found"] < e["expected"] and tables.reads_input(e)}  # fmt: skip
     return [
         (mark["partition"], mark["low_watermark"], mark["position"])
         for mark in tables.deletes if mark["partition"] in moved

@@ -54,6 +54,15 @@ def told(row: Any) -> Sample:
     return {name: row[name] for name in names}
 
 
+def position(tables: Tables, row: Any) -> Sample:
+    """A committed position: where it points to, its place among the group's, and whose it is."""
+    return {
+        "topic": tables.input_topic, "partition": row["partition"], "offset": row["position"],
+        "commit_offset": row["offset"], "worker": row["worker"], "incarnation": row["incarnation"],
+        "transaction": row["transaction"],
+    }  # fmt: skip
+
+
 def _with_transactions(tables: Tables, sample: Sample) -> Sample:
     place = sample if sample["topic"] == tables.input_topic else sample.get("input")
     if place is None or place["offset"] is None:
@@ -61,7 +70,7 @@ def _with_transactions(tables: Tables, sample: Sample) -> Sample:
     found: list[Sample] = []
     for event in tables.events:
         first, after = event.get("sources", {}).get(str(place["partition"]), (0, 0))
-        if event["event"] in ("invoke", "outcome") and first <= place["offset"] < after:
+        if event["event"] in ("invoke", "outcome") and first <= place["offset"] < after and tables.reads_input(event):
             found.append({key: event[key] for key in _TOLD if key in event})
     return {**sample, "transactions": found[:_AROUND_MAX]}
 

@@ -4,46 +4,61 @@
 
     ledger: number 17 acknowledged at input/2 offset 9      log: input/2 offset 9 holds number 18, or nothing
 
-What the log holds instead is an input too, and nobody's in the ledger: the run is `unknown` at best, since somebody
-else wrote there. In ledger mode nobody read the input, and this question is not asked.
-"""
+An input that was acknowledged without its offset (the broker had its batch already) is looked for by its number; one
+that is nowhere in a partition from which nothing was deleted is lost at its end.
 
+What the log holds instead is an input too, and nobody's in the ledger: the run is `unknown` at best, since somebody
+else wrote there; and so it is when an input stands there twice. In ledger mode nobody read the input, and this question
+is not asked.
+"""
+from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Reason
 from verifiers import completeness, summary
-from verifiers.findings import finding
+from verifiers.findings import Sample, finding
 from verifiers.spark import rows, unless_empty
 from verifiers.tables import Tables, kept
 
 CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
+_LOST = ("number", "partition", "offset", "found")
 
 
 @kept
 def lost(tables: Tables) -> DataFrame | None:
-    """Acknowledged inputs that are not at their offset: number, partition, offset, found (the number there, if any)."""
-    if summary.same(tables, "ledger", "inputs"):  # also in ledger mode, which has neither
+    """Acknowledged inputs that are not at their offset: number, partition, offset (null: they were nowhere), found (the
+    number there, if any)."""
+    if not tables.full:
+        return None
+    if not tables.unplaced and summary.same(tables, "ledger", "inputs"):  # speed: what follows finds none
         return None
     log = tables.inputs.select("partition", "offset", F.col("number").alias("found"), F.col("digest").alias("there"))
     holes = F.broadcast(completeness.frame(tables).where("topic = 'input'").drop("topic"))
     both = summary.held(tables).join(log, ["partition", "offset"], "left").join(holes, "partition", "left")
-    return unless_empty(both.where("there != digest OR there IS NULL AND hole IS NULL"))
+    wrong = both.where("there != digest OR there IS NULL AND hole IS NULL").select(*_LOST)
+    whole = tables.starts.where("topic = 'input' AND start = 0").join(holes, "partition", "left_anti")
+    nowhere = (
+        tables.ledger.where("offset IS NULL AND acknowledged").join(F.broadcast(whole), "partition", "left_semi")
+        .join(tables.first_of_unplaced, ["number", "digest"], "left_anti")
+        .withColumn("found", F.lit(None).cast("bigint"))
+    )  # fmt: skip
+    return unless_empty(wrong.unionAll(nowhere.select(*_LOST)))
 
 
 @kept
 def strangers(tables: Tables) -> DataFrame | None:
-    """Inputs in the log that the ledger does not have, not even as `info`: somebody else wrote to the input.
+    """Inputs in the log that the ledger does not have, not even as `info`, or has only once: somebody else wrote there.
 
     They are inputs all the same, so what the pipeline makes of them is no phantom.
     """
     if summary.same(tables, "ledger", "inputs"):  # also in ledger mode, which has neither
         return None
     known = tables.ledger.select("partition", "offset", "digest")
-    info = tables.ledger.where("offset IS NULL").select("number", "digest")
-    unknown = tables.inputs.join(known, ["partition", "offset", "digest"], "left_anti")
-    return unless_empty(unknown.join(info, ["number", "digest"], "left_anti"))
+    found = tables.first_of_unplaced.select("at.partition", "at.offset", "digest")
+    return unless_empty(tables.inputs.join(known.unionAll(found), ["partition", "offset", "digest"], "left_anti"))
 
 
 def check(tables: Tables) -> CheckResult:
@@ -52,11 +67,15 @@ def check(tables: Tables) -> CheckResult:
     if wrong is not None:
         findings = finding(
             tables, "input-lost", "acknowledged inputs are absent from the log, or different", wrong,
-            lambda row: {"topic": tables.input_topic, "partition": row["partition"], "offset": row["offset"],
-                         "number": row["number"], "found": row["found"]},
-            order=("partition", "offset"),
+            partial(_sample, tables), order=("partition", "offset"),
         )  # fmt: skip
     return CheckResult(name="inputs", claim=CLAIM, findings=findings, reasons=_strange(tables))
+
+
+def _sample(tables: Tables, row: Any) -> Sample:
+    offset = tables.input_ends[row["partition"]] if row["offset"] is None else row["offset"]
+    return {"topic": tables.input_topic, "partition": row["partition"], "offset": offset,
+            "number": row["number"], "found": row["found"]}  # fmt: skip
 
 
 def _strange(tables: Tables) -> list[Reason]:

@@ -1,12 +1,15 @@
-"""Do the committed position and the visible outputs tell the same story?
+"""Do the committed positions and the visible outputs tell the same story?
 
-    offset-divergence    an output is visible whose input lies at or above the group's committed position, or the
-                         position lies beyond the end of the log
+    offset-divergence    an output is visible whose input lies at or above the group's committed position, or whose own
+                         transaction committed no position behind its input; or a position is committed whose
+                         transaction was given up; or the last position lies beyond the end of the log
 
     position of input/3: 44      output of input/3 offset 44 is visible: its position was never committed
     position of input/3: 46      but input/3 ends at 45
+    transaction 9: inputs 40..49 visible, its position 50 aborted; transaction 10 has committed 60: nothing is lost, but
+                         had the worker died between the two, 40..49 would have been done again
 
-With position and outputs in one transaction there is no excuse for either. (Inputs below the position without output
+With position and outputs in one transaction there is no excuse for any of it. (Inputs below the position without output
 are `lost`; a position that a zombie committed is a `zombie-write`; a log that lost its end is `input-lost`: one cause,
 one class.)
 """
@@ -14,20 +17,24 @@ one class.)
 from functools import partial
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Finding
-from verifiers import accounts, causes, inputs, zombies
-from verifiers.findings import Sample, explained, finding, place
+from verifiers import accounts, atomicity, causes, inputs, summary, zombies
+from verifiers.findings import Sample, explained, finding, place, position
 from verifiers.spark import rows
-from verifiers.tables import Tables
+from verifiers.tables import TRANSACTION, Tables
 
-CLAIM = "no visible output's input lies at or above the committed position, and no position beyond the log's end"
-_SAYS = "outputs above the committed position, or positions beyond the end of the log"
+CLAIM = "outputs and positions tell of the same inputs, transaction by transaction and at rest"
+_SAYS = "outputs above the position of their group or transaction; positions of nothing, or beyond the log's end"
+_OWN = ["source_partition", *TRANSACTION]
 
 
 def check(tables: Tables) -> CheckResult:
     beyond, above = explained(tables, "offset-divergence", _beyond_end(tables)), _above(tables)
+    if tables.workload.one_transaction:
+        above += _apart(tables) + _given_up(tables)
     if not beyond and not above:
         return CheckResult(name="offsets", claim=CLAIM)
     count = len(beyond) + sum(each.count for each in above)
@@ -37,24 +44,60 @@ def check(tables: Tables) -> CheckResult:
 
 
 def _above(tables: Tables) -> list[Finding]:
+    """Outputs whose inputs lie at or above the group's position."""
     suspects = accounts.suspects(tables)
     if suspects is None:
         return []
     wrong = suspects.where("from_o >= coalesce(position, 0)").where(~F.col("from_p").isin(*zombies.moved(tables)))
-    outputs = causes.standing(tables).join(wrong.select(*causes.KEY, "from_p", "from_o", "position"), causes.KEY)
+    due = wrong.select(*causes.KEY, F.col("from_p").alias("p"), F.col("from_o").alias("o"), "position")
+    outputs = causes.standing(tables).join(due, causes.KEY)
     return finding(tables, "offset-divergence", _SAYS, outputs, partial(_output, tables))
+
+
+def _apart(tables: Tables) -> list[Finding]:
+    """Outputs of which all else is right, and whose own transaction committed no position behind their inputs."""
+    wrong = _behind(tables, accounts.stretches(tables), "source_last")
+    if wrong.isEmpty():  # speed: what follows finds nothing then
+        return []
+    outputs = _behind(tables, accounts.fitting(tables), "source_offset")
+    named = outputs.withColumnsRenamed({"source_partition": "p", "source_offset": "o"})
+    return finding(tables, "offset-divergence", _SAYS, named, partial(_output, tables))
+
+
+def _behind(tables: Tables, outputs: DataFrame, source: str) -> DataFrame:
+    """Of outputs, or stretches of them, those whose transaction committed no position behind their `source` offset."""
+    committed = tables.commits.where("fate = 'visible'").withColumnRenamed("partition", "source_partition")
+    last = committed.groupBy(*_OWN).agg(F.max("position").alias("position"))
+    return outputs.join(last, _OWN, "left").where(f"NOT coalesce({source} < position, false)")
+
+
+def _given_up(tables: Tables) -> list[Finding]:
+    """Committed positions of transactions whose worker never called commit, and of which nothing else is visible. Where
+    inputs of theirs have no output, these are `lost`."""
+    wrong = tables.commits.where("fate = 'visible'").join(F.broadcast(atomicity.given_up(tables)), TRANSACTION)
+    wrong = wrong.join(summary.output_stretches(tables).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
+    late, suspects = zombies.by_group(tables), accounts.suspects(tables)
+    if late is not None:
+        wrong = wrong.join(late, ["partition", "offset"], "left_anti")
+    if suspects is not None:
+        mine = ["partition", *TRANSACTION]
+        spans = tables.transactions.join(wrong.select(*mine), TRANSACTION).select(
+            *mine, F.expr("sources[cast(partition AS string)]").alias("span")
+        )
+        inside = F.expr("from_p = partition AND from_o >= span[0] AND from_o < span[1]")
+        wrong = wrong.join(spans.join(suspects, inside).select(*mine), mine, "left_anti")
+    return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
 
 
 def _output(tables: Tables, row: Any) -> Sample:
     return {
         **place(tables, row),
-        "number": row["number"], "position": row["position"],
-        "input": {"partition": row["from_p"], "offset": row["from_o"]},
+        "number": row["number"], "position": row["position"], "input": {"partition": row["p"], "offset": row["o"]},
     }  # fmt: skip
 
 
 def _beyond_end(tables: Tables) -> list[Sample]:
-    ends = {each["partition"]: each["high_watermark"] for each in tables.pinned if each["topic"] == tables.input_topic}
+    ends = tables.input_ends
     lost = inputs.lost(tables)
     short = set() if lost is None else {row["partition"] for row in rows(lost.select("partition").distinct())}
     return [

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
-from verifiers import accounts, summary
+from verifiers import accounts
 from verifiers.findings import Sample, finding, place, told
 from verifiers.tables import Tables
 
@@ -24,12 +24,11 @@ _LANE = ["topic", "partition", "source_partition"]
 
 
 def check(tables: Tables) -> CheckResult:
-    outputs = accounts.fitting(tables)
-    mixed = _mixed(summary.output_stretches(tables) if outputs is tables.outputs else summary.stretches(outputs))
+    mixed = _mixed(accounts.stretches(tables))
     if mixed.isEmpty():  # speed: what follows finds nothing then
         return CheckResult(name="order", claim=CLAIM)
     before = F.lag("source_offset").over(Window.partitionBy(*_LANE).orderBy("offset"))
-    there = outputs.join(F.broadcast(mixed), _LANE, "left_semi")  # speed: elsewhere all are in order
+    there = accounts.fitting(tables).join(F.broadcast(mixed), _LANE, "left_semi")  # speed: elsewhere all are in order
     wrong = there.withColumn("after", before).where("source_offset < after").persist()
     says = "outputs stand behind one of a later input of the same source partition"
     return CheckResult(

@@ -6,8 +6,9 @@
     observer, at 12 s: output/3 offset 41 = number 97      collect, at rest: offset 41 = number 98, or nothing
 
 The observer reads under read_committed with a client of the other family. What it has not seen says nothing: it may
-have been late. What it saw of a transaction that was aborted is `aborted-read`. A record is called missing only where
-the partition is complete, which it is not when somebody deleted its records.
+have been late; but where it saw nothing of a topic that has outputs, nobody has watched, and the run is vacuous. What
+it saw of a transaction that was aborted is `aborted-read`. A record is called missing only where the partition is
+complete, which it is not when somebody deleted its records.
 """
 
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult
+from harness.verdict import CheckResult, Reason
 from verifiers import atomicity, completeness, summary
 from verifiers.findings import Sample, finding, place
 from verifiers.spark import unless_empty
@@ -45,12 +46,19 @@ def inconsistent(tables: Tables) -> DataFrame | None:
 
 
 def check(tables: Tables) -> CheckResult:
-    wrong = inconsistent(tables)
-    if wrong is None:
-        return CheckResult(name="readers", claim=CLAIM)
-    says = "records that the live observer saw are different at rest, or missing"
-    findings = finding(tables, "inconsistent-read", says, wrong, partial(_sample, tables))
-    return CheckResult(name="readers", claim=CLAIM, findings=findings)
+    wrong, findings = inconsistent(tables), []
+    if wrong is not None:
+        says = "records that the live observer saw are different at rest, or missing"
+        findings = finding(tables, "inconsistent-read", says, wrong, partial(_sample, tables))
+    return CheckResult(name="readers", claim=CLAIM, findings=findings, reasons=_unwatched(tables))
+
+
+def _unwatched(tables: Tables) -> list[Reason]:
+    if not tables.plan.scenario.workload.observer:
+        return []
+    there, seen = ({topic for topic, _ in summary.of_kind(tables, kind)} for kind in ("outputs", "observed"))
+    return [Reason(kind="vacuous", says=f"the live observer saw nothing of {tables.topic(topic)}")
+            for topic in sorted(there - seen)]  # fmt: skip
 
 
 def _sample(tables: Tables, row: Any) -> Sample:

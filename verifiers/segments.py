@@ -75,6 +75,12 @@ def replica(folder: Path) -> list[Row]:
     return [(*batch, fate) for batch, fate in zip(found, fates, strict=True)]
 
 
+def compacted(folder: Path) -> int:
+    """How many offsets of one replica, up to the last one that it holds, have no record any more."""
+    held = [(batch[1], batch[2]) for segment in sorted(folder.glob("*.log")) for batch in batches(segment)]
+    return held[-1][0] + 1 - sum(records for _, records in held) if held else 0
+
+
 def _flush(writer: pq.ParquetWriter, rows: list[Row]) -> int:
     count = len(rows)
     if rows:

@@ -27,9 +27,9 @@ from harness.protocols import Workload
 from harness.verdict import SAMPLES_MAX
 from verifiers.spark import small
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # Given, not inferred: inferring costs a Spark job a table, and would let a wrong table pass.
-LEDGER = "number bigint, partition int, offset bigint, digest bigint"
+LEDGER = "number bigint, partition int, offset bigint, digest bigint, acknowledged boolean"
 INPUTS = "partition int, offset bigint, number bigint, digest bigint"
 OUTPUTS = ("topic string, partition int, offset bigint, number bigint, digest bigint, source_partition int, "
            "source_offset bigint, worker int, incarnation int, transaction bigint, content bigint, total bigint, "
@@ -134,25 +134,20 @@ class Tables:
     @property
     @kept
     def truth(self) -> DataFrame:
-        """What the inputs are. An acknowledged one comes from the ledger, so it survives delete-records. One that the
-        ledger calls `info` counts when it is in the log; if it is not, it explains at most one output (least 0)."""
-        acknowledged = self.ledger.where("offset IS NOT NULL").withColumn("least", F.lit(1))
-        if not self.unacknowledged:  # speed: what follows finds none
-            return acknowledged
-        unknown = self.ledger.where("offset IS NULL").select("number", "digest", F.col("partition").alias("sent_to"))
-        if not self.full:
-            return acknowledged.unionByName(unknown.select(
-                "number", F.col("sent_to").alias("partition"), F.lit(None).cast("bigint").alias("offset"), "digest",
-                F.lit(0).alias("least"),
-            ))  # fmt: skip
-        found = unknown.join(self.inputs.select("number", "partition", "offset"), "number", "left").select(
-            "number",
-            F.coalesce("partition", "sent_to").alias("partition"),
-            "offset",
-            "digest",
-            F.when(F.col("offset").isNull(), 0).otherwise(1).alias("least"),
-        )
-        return acknowledged.unionByName(found)
+        """What the inputs are. An acknowledged one comes from the ledger, so it survives delete-records; where that
+        does not know its offset, it is where the log has it first. One that the ledger calls `info` counts when it is
+        in the log; if it is not, it explains at most one output (least 0)."""
+        placed = self.ledger.where("offset IS NOT NULL").drop("acknowledged").withColumn("least", F.lit(1))
+        if not self.unplaced:  # speed: what follows finds none
+            return placed
+        told = self.ledger.where("offset IS NULL").drop("offset")
+        nowhere = F.lit(None).cast("struct<partition: int, offset: bigint>")
+        either = told.join(self.first_of_unplaced, ["number", "digest"], "left") if self.full else \
+            told.withColumn("at", nowhere)
+        return placed.unionByName(either.select(
+            "number", F.coalesce("at.partition", "partition").alias("partition"), "at.offset", "digest",
+            F.expr("at IS NOT NULL OR acknowledged").cast("int").alias("least"),
+        ))  # fmt: skip
 
     @property
     @kept
@@ -165,9 +160,17 @@ class Tables:
 
     @property
     @kept
-    def unacknowledged(self) -> int:
-        """How many inputs the ledger calls `info`."""
+    def unplaced(self) -> int:
+        """How many inputs there are of which the ledger does not know where in the log they are, if they are in it."""
         return self.ledger.where("offset IS NULL").count()  # speed: what asks looks again
+
+    @property
+    @kept
+    def first_of_unplaced(self) -> DataFrame:
+        """Where the log has those first: number, digest, at (partition, offset). Of the full proof only."""
+        place, key = F.struct("partition", "offset"), ["number", "digest"]
+        mine = self.inputs.join(self.ledger.where("offset IS NULL").select(*key), key, "left_semi")
+        return mine.groupBy(*key).agg(F.min(place).alias("at"))
 
     @property
     @kept
@@ -215,6 +218,11 @@ class Tables:
         return F.substring(topic, len(self.topic("")) + 1, 1_000)
 
     @property
+    def input_ends(self) -> dict[int, int]:
+        """The high watermark of each input partition."""
+        return {each["partition"]: each["high_watermark"] for each in self.pinned if each["topic"] == self.input_topic}
+
+    @property
     def positions(self) -> dict[int, int]:
         """The group's committed position on each input partition."""
         return {each["partition"]: each["offset"] for each in self.facts["positions"]}
@@ -223,6 +231,10 @@ class Tables:
     def deletes(self) -> list[dict[str, Any]]:
         """Partitions of the input whose records a fault deleted: partition, position, low_watermark."""
         return self.deletes_of("input")
+
+    def reads_input(self, event: Event) -> bool:
+        """Whether the worker of an event reads the input: in a chain every second one reads the topic between."""
+        return not self.workload.via or int(event["source"].removeprefix("worker-")) % 2 == 0
 
     def deletes_of(self, role: str) -> list[dict[str, Any]]:
         """The same of any topic."""

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult
-from verifiers.findings import Sample, finding, place
+from verifiers.findings import Sample, finding, place, position
 from verifiers.spark import rows, small, unless_empty
 from verifiers.tables import PLACE, TRANSACTION, Tables, kept
 
@@ -123,7 +123,7 @@ def check(tables: Tables) -> CheckResult:
         findings += finding(tables, "zombie-write", says, late, partial(_batch, tables))
     if positions is not None:
         says = "positions committed by a group member after its successor's, with no assignment back"
-        findings += finding(tables, "zombie-write", says, positions, partial(_position, tables),
+        findings += finding(tables, "zombie-write", says, positions, partial(position, tables),
                             order=("partition", "offset"))  # fmt: skip
     return CheckResult(name="zombies", claim=CLAIM, findings=findings)
 
@@ -132,14 +132,6 @@ def _batch(tables: Tables, row: Any) -> Sample:
     return {**place(tables, row),
             "producer_id": row["producer_id"], "producer_epoch": row["producer_epoch"],
             "highest_epoch_before": row["highest"]}  # fmt: skip
-
-
-def _position(tables: Tables, row: Any) -> Sample:
-    return {
-        "topic": tables.input_topic, "partition": row["partition"], "offset": row["position"],
-        "commit_offset": row["offset"], "worker": row["worker"], "incarnation": row["incarnation"],
-        "transaction": row["transaction"],
-    }  # fmt: skip
 
 
 CHECKS = (check,)

@@ -6,7 +6,8 @@
 Accounts belong to an input partition, eight to each, and begin with nothing; a balance may be negative, since what
 matters is that it is right. The two accounts and the amount are functions of the transfer's number. Each record's
 balance must be the one before it of that account, over both topics, plus or minus the amount: so every transfer moves
-the sum of all balances by nothing, and the sum of the last ones is nothing.
+the sum of all balances by nothing, and the sum of the last ones is nothing. Of `balances` the accounts are judged; what
+it says counts when a worker takes it up, and is wrong in its next transfer then.
 """
 
 from collections.abc import Iterable, Iterator

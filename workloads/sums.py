@@ -5,7 +5,8 @@
 The state is in the worker's memory. It is taken up again from the changelog when a partition is assigned and after each
 abort, since what an aborted transaction added must be forgotten. Up to the high watermark, not to the last stable
 offset: the transaction of the partition's owner before may be decided, so that the position can be fetched, and its
-marker not yet be there. A state that misses it is `wrong-aggregate`.
+marker not yet be there. A state that misses it is `wrong-aggregate`. (That an output's key is its input's nobody
+judges: an output does not carry its input's value, and the ledger has the digest of both together.)
 """
 
 from collections.abc import Iterable, Iterator

@@ -121,7 +121,8 @@ def redone(run: RunData, rows: list[Row]) -> set[Place]:
 
 
 def redo(run: RunData, rows: list[Row]) -> list[Row]:
-    """Send these outputs again in a transaction of their own, at the end of the log; returns the new ones."""
+    """Send these outputs again in a transaction of their own, at the end of the log, which commits the same positions;
+    returns the new ones."""
     first = rows[0]
     own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": 9_000}
     outputs, added = {}, []
@@ -144,10 +145,20 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
         outputs[f"{run.prefix}{topic}/{partition}"] = [len(mine), end["end"], last]
         end["end"] = end["high_watermark"] = last + 2
     run.outputs += added
+    run.commits = in_line(run.commits + [
+        {**each, "transaction": 9_000, "offset": each["offset"] + 0.5}
+        for each in run.commits if _same_transaction(each, first)
+    ])  # fmt: skip
     told = {**run.invoke(first), "transaction": 9_000, "outputs": outputs}
     for event in ("begin", "invoke", "outcome"):
         run.events.append({**told, "event": event, "type": "ok"})
     return added
+
+
+def in_line(commits: list[Row]) -> list[Row]:
+    """Positions in the order of their offsets, which become whole numbers again."""
+    placed = sorted(commits, key=lambda each: float(each["offset"]))
+    return [{**each, "offset": offset} for offset, each in enumerate(placed)]
 
 
 def aborted(run: RunData, partition: int) -> list[Row]:
@@ -186,15 +197,20 @@ def swap_with_next(run: RunData, row: Row) -> Row:
 
 
 def swap(run: RunData, one: Row, other: Row) -> None:
-    """Exchange what stands at two places; who wrote it stays with the place."""
+    """Exchange what stands at two places, with what it says of who wrote it."""
     for left, right in ((run.seen(one), run.seen(other)), (one, other)):
-        for name in ORIGIN:
+        for name in (*ORIGIN, *TRANSACTION):
             if name in left:
                 left[name], right[name] = right[name], left[name]
 
 
 def ledger_row(run: RunData, number: int) -> Row:
     return next(row for row in run.ledger if row["number"] == number)
+
+
+def forget(run: RunData, number: int, *, acknowledged: bool = False) -> None:
+    """The ledger does not know where an input is; it calls it `info`, unless it was acknowledged."""
+    ledger_row(run, number).update(offset=None, acknowledged=acknowledged)
 
 
 def move_position(run: RunData, partition: int, by: int) -> None:

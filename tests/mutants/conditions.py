@@ -14,6 +14,7 @@ import importlib
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -182,11 +183,16 @@ def _cell(variant: Variant) -> str:
 
 
 def _write(table: Path, rows: Iterable[Sequence[str]], conditions: Iterable[Variant]) -> None:
-    """The table of these rows, without those of conditions that are no longer there."""
-    there = [(each.module, _cell(each)) for each in conditions]
-    kept = sorted((row for row in rows if (row[0], row[2]) in there), key=lambda row: MODULES.index(row[0]))
-    lines = [f"| {' | '.join(row)} |" for row in kept]
-    table.write_text(_HEAD.format(judged=len(kept), all=len(there)) + "\n".join(lines) + "\n")
+    """The table of these rows, each at the line where its condition stands now, without those of conditions that are no
+    longer there."""
+    there: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for each in conditions:
+        there[each.module, _cell(each)].append(each.line)
+    count, lines = sum(map(len, there.values())), []
+    for module, _, says, by in sorted(rows, key=lambda row: MODULES.index(row[0])):
+        if there[module, says]:
+            lines.append(f"| {module} | {there[module, says].pop(0)} | {says} | {by} |")
+    table.write_text(_HEAD.format(judged=len(lines), all=count) + "\n".join(lines) + "\n")
 
 
 def main() -> int:

@@ -37,6 +37,63 @@ def made_twice_of_one(run: RunData) -> Expected:
 
 
 @mutant(CHAIN)
+def half_passed_on(run: RunData) -> Expected:
+    """The second service's transaction was committed in one partition and aborted in the other, and not done again."""
+    partition, (_, first, last) = _of_two_partitions(run, "output")
+    run.hide("output", partition, first, last)
+    return {"torn-transaction": {("output", partition, first)}}
+
+
+@mutant(CHAIN)
+def half_passed_on_beside_losses(run: RunData) -> Expected:
+    """The same, and the inputs right before and behind those were never passed on: offsets of the topic between are not
+    those of the input."""
+    partition, (_, first, last) = _of_two_partitions(run, "output")
+    own = {row["source_offset"] for row in run.outputs
+           if row["partition"] == partition and first <= row["offset"] <= last}  # fmt: skip
+    run.hide("output", partition, first, last)
+    rows = [run.made_of(partition, offset) for offset in (min(own) - 2, max(own) + 2)]
+    for row in rows:
+        run.remove_output(row)
+    [(_, shifted, _)] = [span for span in run.parts("output", partition) if span[2] - span[1] == last - first
+                         and span[1] <= first <= span[2]]  # fmt: skip
+    return {"torn-transaction": {("output", partition, shifted)}, "lost": {input_of(row) for row in rows}}
+
+
+@mutant(CHAIN)
+def half_of_the_first_service(run: RunData) -> Expected:
+    """The first service's transaction was committed in one partition and aborted in the other, and not done again;
+    nothing came of that."""
+    partition, (_, first, last) = _of_two_partitions(run, "middle")
+    run.hide("middle", partition, first, last)
+    for row in [row for row in run.outputs if row["via_partition"] == partition and first <= row["via_offset"] <= last]:
+        run.remove_output(row)
+    return {"torn-transaction": {("middle", partition, first)}}
+
+
+@mutant(CHAIN)
+def doubled_when_the_second_service_went_back(run: RunData) -> Expected:
+    """Inputs were deleted behind the position and one was passed on twice; it was the second service that went back, in
+    its own topic."""
+    row = pick(run)
+    offset = row["source_offset"]
+    run.events.insert(-1, {"at": 50.0, "source": "nemesis", "event": "records-deleted",
+                           "partitions": [{"partition": 0, "position": offset + 1, "low_watermark": 0}]})  # fmt: skip
+    run.events.append({"at": 1.0, "source": "worker-1", "incarnation": 1, "event": "position-reset", "t": 1.0,
+                       "partition": 0, "expected": offset + 1, "found": 0})  # fmt: skip
+    again = run.insert_output(row, row["offset"], counted=True)
+    return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(CHAIN)
+def deleted_between_further_than_the_fault(run: RunData) -> Expected:
+    """Nothing is asserted: the topic between starts behind the low watermark that a fault's delete gave back."""
+    _delete(run, "middle")
+    run.pinned("middle", 0)["start"] += 1
+    return {}
+
+
+@mutant(CHAIN)
 def deleted_between(run: RunData) -> Expected:
     """Harmless: a fault deleted records of the topic between, behind the second service's position."""
     _delete(run, "middle")
@@ -88,6 +145,18 @@ def _manifest_between(run: RunData, row: Row) -> Row:
         and event["outputs"][place][1] <= row["via_offset"] <= event["outputs"][place][2]
     ]  # fmt: skip
     return manifest
+
+
+def _of_two_partitions(run: RunData, topic: str) -> tuple[int, list[int]]:
+    """A transaction in the middle of the run that wrote to two partitions of a topic; one of these, and what it wrote
+    there: count, first, last."""
+    for event in (e for e in run.events if e["event"] == "invoke"):
+        places = [place for place in event["outputs"] if f"-{topic}/" in place]
+        for place in places if len(places) > 1 else []:
+            partition, span = int(place.rpartition("/")[2]), event["outputs"][place]
+            if span[1] > 40 and span[2] + 20 < run.pinned(topic, partition)["end"]:
+                return partition, list(span)
+    raise LookupError(f"no transaction wrote to two partitions of {topic}")
 
 
 def _delete(run: RunData, topic: str, *, start: int = 10, position: int = 20) -> None:

@@ -6,9 +6,8 @@ from tests.mutants.catalogue import (
     ZOMBIE,
     Expected,
     change,
+    forget,
     input_of,
-    insert_behind,
-    ledger_row,
     mutant,
     of_transaction,
     pick,
@@ -39,7 +38,7 @@ def moved_ahead(run: RunData) -> Expected:
     """A record stands before others of its partition that come earlier in the source."""
     late = pick(run, nth=80)
     run.remove_output(late)
-    moved = insert_behind(run, late, pick(run, nth=30))
+    moved = run.insert_output(late, pick(run, nth=30)["offset"], counted=True)
     return {"reordered": {("output", 0, moved["offset"] + 1)}}
 
 
@@ -59,7 +58,7 @@ def in_the_place_of_a_lost_one(run: RunData) -> Expected:
 def ledger_mode_info_swapped(run: RunData) -> Expected:
     """Ledger mode: an input that was never acknowledged came out behind the one after it."""
     row = pick(run)
-    ledger_row(run, row["number"])["offset"] = None
+    forget(run, row["number"])
     return swapped_neighbours(run)
 
 

@@ -7,9 +7,9 @@ from tests.mutants.catalogue import (
     Expected,
     change,
     each_of,
+    forget,
     input_of,
     insert_behind,
-    ledger_row,
     move_position,
     mutant,
     pick,
@@ -59,7 +59,7 @@ def lost_on_one_topic(run: RunData) -> Expected:
 def lost_of_info(run: RunData) -> Expected:
     """An input that was never acknowledged but is in the log has no output."""
     row = pick(run)
-    ledger_row(run, row["number"])["offset"] = None
+    forget(run, row["number"])
     run.remove_output(row)
     return {"lost": {input_of(row)}}
 
@@ -263,7 +263,7 @@ def info_without_effect_on_two_topics(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def info_in_the_log(run: RunData) -> Expected:
     """Harmless: an input that was never acknowledged is in the log, and has its output."""
-    ledger_row(run, pick(run)["number"])["offset"] = None
+    forget(run, pick(run)["number"])
     return {}
 
 
@@ -301,7 +301,7 @@ def ledger_mode_output_unread(run: RunData) -> Expected:
 @mutant(ZOMBIE, "ledger")
 def ledger_mode_info_took_effect(run: RunData) -> Expected:
     """Ledger mode, harmless: an input that was never acknowledged has one output, wherever it stands in the log."""
-    ledger_row(run, pick(run)["number"])["offset"] = None
+    forget(run, pick(run)["number"])
     return {}
 
 
@@ -315,7 +315,7 @@ def ledger_mode_info_of_two(run: RunData) -> Expected:
 def ledger_mode_info_doubled(run: RunData) -> Expected:
     """Ledger mode: an input that was never acknowledged has two outputs."""
     row = pick(run)
-    ledger_row(run, row["number"])["offset"] = None
+    forget(run, row["number"])
     again = resent(run, row)
     return {"duplicate": {place_of(row), place_of(again)}}
 

@@ -103,5 +103,5 @@ def _deleted_behind(run: RunData) -> Row:
 
 def _reset(run: RunData, expected: int, found: int) -> None:
     """A worker told that its position on input/0 was another than it had left it."""
-    run.events.append({"at": 1.0, "source": "worker-0", "incarnation": 1, "event": "position-reset", "t": 1.0,
+    run.events.append({"at": 1.0, "source": "worker-1", "incarnation": 1, "event": "position-reset", "t": 1.0,
                        "partition": 0, "expected": expected, "found": found})  # fmt: skip

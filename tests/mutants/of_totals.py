@@ -71,6 +71,34 @@ def doubled_in_the_state_too(run: RunData) -> Expected:
     return {"duplicate": {place_of(row), place_of(again)}}
 
 
+@mutant(TOTALS)
+def observer_saw_another_total(run: RunData) -> Expected:
+    """The live observer saw another record where a total stands that is right, and from which the next one goes on."""
+    row = pick(run, "sums")
+    run.seen(row)["digest"] ^= 1
+    return {"inconsistent-read": {place_of(row)}}
+
+
+@mutant(TOTALS)
+def aborted_total_read(run: RunData) -> Expected:
+    """Collect's reader shows a total of a transaction that was aborted; the next of its key does not go on from it."""
+    batch = next(each for each in run.log("sums", 2) if each["fate"] == "aborted")
+    row = max((each for each in each_of(run, "sums", 2) if each["offset"] < batch["first"]
+               and len(_of_key(run, each)) > 1), key=lambda each: int(each["offset"]))  # fmt: skip
+    run.outputs.append({**row, "offset": batch["first"], "total": row["total"] + 1_000})
+    return {"aborted-read": {("sums", 2, batch["first"])}}
+
+
+@mutant(TOTALS)
+def update_missed_behind_another_finding(run: RunData) -> Expected:
+    """The live observer saw another record where a total stands; a later total of that key misses an update."""
+    row, _, following, *later = _of_key(run, pick(run, "sums"))
+    run.seen(row)["digest"] ^= 1
+    for each in [following, *later]:
+        each["total"] -= 7
+    return {"inconsistent-read": {place_of(row)}, "wrong-aggregate": {place_of(following)}}
+
+
 @mutant(BANK)
 def balance_invented(run: RunData) -> Expected:
     """An account has more from some transfer on than it was ever paid; both topics go on from there."""

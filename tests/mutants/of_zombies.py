@@ -6,12 +6,14 @@ from tests.mutants.catalogue import (
     Expected,
     aborted,
     each_of,
+    in_line,
     move_position,
     mutant,
     place_of,
     swap_with_next,
 )
 from tests.rundata import Row, RunData
+from verifiers.tables import TRANSACTION
 
 
 @mutant(ZOMBIE)
@@ -20,6 +22,12 @@ def fence_ignored(run: RunData) -> Expected:
     commits = _zombie_commits(run)
     _show(run)
     return {"zombie-write": {("input", each["partition"], each["position"]) for each in commits}}
+
+
+@mutant(ZOMBIE)
+def fence_ignored_by_the_coordinator_of_the_group(run: RunData) -> Expected:
+    """The zombie's transaction was aborted, and its positions were committed all the same, after its successor's."""
+    return {"zombie-write": {("input", each["partition"], each["position"]) for each in _zombie_commits(run)}}
 
 
 @mutant(ZOMBIE)
@@ -69,7 +77,9 @@ def assigned_back(run: RunData) -> Expected:
     """Harmless: the first owner commits again, since the group had given the partition back to it."""
     first = min(_turns(run, 0), key=lambda each: int(each["offset"]))
     last = max(_turns(run, 0), key=lambda each: int(each["offset"]))
-    last.update({key: first[key] for key in ("worker", "incarnation")})
+    rows = [row for row in each_of(run, "output", 0) if all(row[key] == last[key] for key in TRANSACTION)]
+    for each in (*rows, last):
+        each.update({key: first[key] for key in ("worker", "incarnation")})
     told = next(e for e in run.events if e["event"] == "assigned" and e["source"] == f"worker-{first['worker']}"
                 and e["incarnation"] == first["incarnation"])  # fmt: skip
     again = {**told, "at": 1e9, "t": 1e9, "partitions": [0]}
@@ -177,11 +187,9 @@ def _zombie_commits(run: RunData) -> list[Row]:
         successor = next(each for each in others if each["position"] > after)
         added.append({**successor, "offset": successor["offset"] + 0.5, "position": after, "worker": worker,
                       "incarnation": told["incarnation"], "transaction": told["transaction"]})  # fmt: skip
-    # Make room: the log's offsets are whole numbers.
-    run.commits = sorted([*run.commits, *added], key=lambda each: float(each["offset"]))
-    for offset, each in enumerate(run.commits):
-        each["offset"] = offset
-    return added
+    run.commits = in_line([*run.commits, *added])
+    names = {(each["partition"], each["worker"], each["transaction"]) for each in added}
+    return [each for each in run.commits if (each["partition"], each["worker"], each["transaction"]) in names]
 
 
 def _show(run: RunData) -> None:

@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from tests.mutants import (
     damage,
     of_chain,
+    of_ledger,
     of_logs,
     of_order,
+    of_positions,
     of_records,
     of_resets,
     of_totals,
@@ -27,7 +29,8 @@ from tests.packing import Found, judge, pack
 from verifiers import spark as sessions
 
 # Importing them fills the catalogue.
-MODULES = (of_records, of_order, of_transactions, of_zombies, of_logs, of_resets, of_totals, of_chain)
+MODULES = (of_records, of_order, of_transactions, of_zombies, of_positions, of_logs, of_ledger, of_resets, of_totals,
+           of_chain)  # fmt: skip
 _HEAD = """# Mutants
 
 Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this

@@ -47,6 +47,27 @@ def start_moved(run: GoodRun) -> None:
     next(each for each in run.partitions if (each["topic"], each["partition"]) == (IN, 1))["start"] = 9
 
 
+def start_moved_further_than_deleted(run: GoodRun) -> None:
+    start_moved(run)
+    run.note("records-deleted", partitions=[{"partition": 1, "position": 12, "low_watermark": 7}])
+
+
+def acknowledged_nobody_knows_where(run: GoodRun) -> None:
+    """The input below a log start was acknowledged without its offset, and has no output."""
+    start_moved(run)
+    run.note("records-deleted", partitions=[{"partition": 1, "position": 12, "low_watermark": 9}])
+    run.ledger[7].update(offset=None, acknowledged=True)
+    run.remove_output(run.output(7))
+
+
+def compacted(run: GoodRun) -> None:
+    run.compacted = 3
+
+
+def nobody_watched(run: GoodRun) -> None:
+    run.observed = []
+
+
 def fault_missed(run: GoodRun) -> None:
     run.raw["faults"] = [{"name": "kill", "target": "broker-1", "at_s": 1}]
     run.note("fault-missed", fault="0-kill", reason="it did not come")
@@ -71,6 +92,10 @@ def zombie_kept_its_partitions(run: GoodRun) -> None:
         (never_quiet, "harness-error", "the run ended before it came to rest"),
         (stalled, "stalled", "waited 120 s for lag 0"),
         (start_moved, "indeterminate", "op-test-1-input/1 starts at 9: no fault deleted its records"),
+        (start_moved_further_than_deleted, "indeterminate", "starts at 9: no fault deleted its records beyond 7"),
+        (acknowledged_nobody_knows_where, "indeterminate", "1 inputs have no output, but a partition is incomplete or"),
+        (compacted, "indeterminate", "the group's log was compacted: 3 records of it are gone"),
+        (nobody_watched, "vacuous", "the live observer saw nothing of op-test-1-output"),
         (fault_missed, "vacuous", "fault 0-kill never happened: it did not come"),
         (zombie_kept_its_partitions, "vacuous", "was never taken for dead"),
     ],

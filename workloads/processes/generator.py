@@ -5,7 +5,7 @@ It starts when the harness says `begin`, sends at least `records`, and goes on a
 ledger file is written whole and then renamed, so a generator that is killed leaves no half of one; it also leaves no
 end mark, and the run is then `unknown`.
 
-    ledger/sent-00000.parquet    number, partition, offset (null: not acknowledged), digest
+    ledger/sent-00000.parquet    number, partition, offset (null: not told), digest, acknowledged
 """
 
 import gc
@@ -23,8 +23,9 @@ from workloads.processes import parts
 from workloads.processes.child import Child
 
 SCHEMA = pa.schema(
-    [("number", pa.int64()), ("partition", pa.int32()), ("offset", pa.int64()), ("digest", pa.int64())],
-    metadata={"schema_version": "1"},
+    [("number", pa.int64()), ("partition", pa.int32()), ("offset", pa.int64()), ("digest", pa.int64()),
+     ("acknowledged", pa.bool_())],
+    metadata={"schema_version": "2"},
 )
 _PART_RECORDS = 50_000
 _TICK_S = 0.02
@@ -37,14 +38,14 @@ class Ledger:
 
     def __init__(self, folder: Path, prefix: str = "sent") -> None:
         self._folder, self._prefix = folder, prefix
-        self._rows: list[tuple[int, int, int | None, int]] = []
+        self._rows: list[tuple[int, int, int | None, int, bool]] = []
         self._part = 0
         self.acknowledged = 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def add(self, number: int, partition: int, offset: int | None, digest: int) -> None:
-        self._rows.append((number, partition, offset, digest))
-        self.acknowledged += offset is not None
+    def add(self, number: int, partition: int, offset: int | None, digest: int, *, acknowledged: bool) -> None:
+        self._rows.append((number, partition, offset, digest, acknowledged))
+        self.acknowledged += acknowledged
         if len(self._rows) >= _PART_RECORDS:
             self.write()
 
@@ -114,7 +115,7 @@ class Generator:
         partition, digest = self._sent.pop(number)
         # Acknowledged without its offset: a batch that the broker had already. The log then says where it is.
         known = error is None and message.offset() >= 0
-        self._ledger.add(number, partition, message.offset() if known else None, digest)
+        self._ledger.add(number, partition, message.offset() if known else None, digest, acknowledged=error is None)
 
     def _finish(self) -> None:
         left = self._producer.flush(_FLUSH_DEADLINE_S)

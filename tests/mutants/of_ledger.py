@@ -1,0 +1,130 @@
+"""Mutants of what the ledger knows: inputs acknowledged without an offset, inputs stored twice, log starts."""
+
+from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, forget, mutant, pick
+from tests.mutants.of_logs import input_tail_lost, input_tail_lost_before_it_was_read
+from tests.mutants.of_records import input_stored_twice
+from tests.rundata import Row, RunData
+
+
+@mutant(ZOMBIE)
+def offset_not_told(run: RunData) -> Expected:
+    """Harmless: an input was acknowledged without its offset, and the log has it."""
+    forget(run, pick(run)["number"], acknowledged=True)
+    return {}
+
+
+@mutant(ZOMBIE)
+def offset_not_told_and_gone(run: RunData) -> Expected:
+    """An input was acknowledged without its offset, and is nowhere in the log; its output is there."""
+    return _gone(run, input_tail_lost(run))
+
+
+@mutant(ZOMBIE)
+def offset_not_told_and_gone_before_it_was_read(run: RunData) -> Expected:
+    """The same, and nothing came of it: the brokers lost it, not the pipeline."""
+    return _gone(run, input_tail_lost_before_it_was_read(run))
+
+
+@mutant(ZOMBIE)
+def offset_not_told_and_changed(run: RunData) -> Expected:
+    """An input was acknowledged without its offset, and the log has it with another value."""
+    row = run.inputs[50]
+    row["digest"] ^= 1
+    forget(run, row["number"], acknowledged=True)
+    return {"input-lost": {("input", row["partition"], run.pinned("input", row["partition"])["end"])}}
+
+
+@mutant(ZOMBIE)
+def offset_not_told_and_unread(run: RunData) -> Expected:
+    """Nothing is asserted: an input was acknowledged without its offset, and the reader missed one that is there."""
+    row = run.inputs[50]
+    run.inputs.remove(row)
+    forget(run, row["number"], acknowledged=True)
+    return {}
+
+
+@mutant(DELETES)
+def offset_not_told_and_deleted(run: RunData) -> Expected:
+    """Harmless: an input was acknowledged without its offset; it has its output, and a fault deleted it."""
+    forget(run, _deleted(run)["number"], acknowledged=True)
+    return {}
+
+
+@mutant(DELETES)
+def offset_not_told_deleted_and_without_output(run: RunData) -> Expected:
+    """Nothing is asserted: an input was acknowledged without its offset, is not in the log any more, and has no output.
+    Nobody knows whether the position had passed it."""
+    row = _deleted(run)
+    forget(run, row["number"], acknowledged=True)
+    run.remove_output(row)
+    return {}
+
+
+@mutant(DELETES)
+def info_deleted_and_without_output(run: RunData) -> Expected:
+    """Harmless: the same, and it was never acknowledged."""
+    row = _deleted(run)
+    forget(run, row["number"])
+    run.remove_output(row)
+    return {}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_offset_not_told(run: RunData) -> Expected:
+    """Ledger mode, harmless: an input was acknowledged without its offset, and has its output."""
+    forget(run, pick(run)["number"], acknowledged=True)
+    return {}
+
+
+@mutant(TWICE, "ledger")
+def ledger_mode_offset_not_told_and_without_output(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: an input was acknowledged without its offset, and has no output."""
+    row = pick(run)
+    forget(run, row["number"], acknowledged=True)
+    for each in [each for each in run.outputs if each["number"] == row["number"]]:
+        run.remove_output(each)
+    return {}
+
+
+@mutant(ZOMBIE)
+def info_stored_twice(run: RunData) -> Expected:
+    """Nothing is asserted: an input that was never acknowledged stands in the log twice; both came out."""
+    before = {row["number"]: row["offset"] for row in run.inputs if row["partition"] == 2}
+    input_stored_twice(run)
+    again = max((row for row in run.inputs if row["partition"] == 2), key=lambda row: int(row["offset"]))
+    assert again["number"] in before
+    forget(run, again["number"])
+    return {}
+
+
+@mutant(ZOMBIE)
+def info_stored_twice_out_of_one(run: RunData) -> Expected:
+    """Nothing is asserted: the same, and both outputs name the first of them. Somebody wrote to the input who should
+    not have."""
+    info_stored_twice(run)
+    last = max(int(row["offset"]) for row in run.inputs if row["partition"] == 2)
+    run.made_of(2, last)["source_offset"] -= 1
+    return {}
+
+
+@mutant(DELETES)
+def deleted_further_than_the_fault(run: RunData) -> Expected:
+    """Nothing is asserted: the log starts behind the low watermark that the brokers gave back to the fault."""
+    start = run.pinned("input", 0)
+    start["start"] += 2
+    run.inputs = [row for row in run.inputs if (row["partition"], row["offset"] < start["start"]) != (0, True)]
+    return {}
+
+
+def _gone(run: RunData, expected: Expected) -> Expected:
+    """An input that is gone, as if its offset had never been told: it is lost at the end of its partition, which is
+    where it was."""
+    [(_, partition, offset)] = expected["input-lost"]
+    row = next(row for row in run.ledger if (row["partition"], row["offset"]) == (partition, offset))
+    forget(run, row["number"], acknowledged=True)
+    return expected
+
+
+def _deleted(run: RunData) -> Row:
+    """The output of an input below the log start."""
+    return run.made_of(0, run.pinned("input", 0)["start"] - 5)

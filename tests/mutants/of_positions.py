@@ -1,0 +1,144 @@
+"""Mutants of positions: what a transaction committed of them, against what is visible of its outputs."""
+
+import json
+
+from tests.mutants.catalogue import (
+    ABORTS,
+    TOTALS,
+    ZOMBIE,
+    Expected,
+    in_line,
+    input_of,
+    mutant,
+    of_transaction,
+    pick,
+    place_of,
+)
+from tests.rundata import Row, RunData
+from verifiers.tables import TRANSACTION
+
+
+@mutant(ZOMBIE)
+def position_aborted_outputs_committed(run: RunData) -> Expected:
+    """A transaction's outputs were committed and its position aborted; the next one's position covers them."""
+    row = pick(run)
+    for each in _positions(run, row):
+        each["fate"] = "aborted"
+    return {"offset-divergence": {place_of(each) for each in of_transaction(run, row)}}
+
+
+@mutant(ABORTS)
+def position_never_sent(run: RunData) -> Expected:
+    """A transaction committed outputs of a partition and no position there; the next one's covers them."""
+    row = pick(run, "stock")
+    gone = [each for each in _positions(run, row) if each["partition"] == row["source_partition"]]
+    run.commits = [each for each in run.commits if each not in gone]
+    return {"offset-divergence": {
+        place_of(each) for each in of_transaction(run, row) if each["source_partition"] == row["source_partition"]
+    }}  # fmt: skip
+
+
+@mutant(ABORTS)
+def position_short_of_the_last(run: RunData) -> Expected:
+    """A transaction's position is one too low for its last input; the next one's is right."""
+    row = pick(run, "stock")
+    [commit] = [each for each in _positions(run, row) if each["partition"] == row["source_partition"]]
+    commit["position"] -= 1
+    return {"offset-divergence": {
+        place_of(run.made_of(commit["partition"], commit["position"], topic)) for topic in ("stock", "payment")
+    }}  # fmt: skip
+
+
+@mutant(TOTALS)
+def position_aborted_beside_an_unread_output(run: RunData) -> Expected:
+    """Outputs committed, their position aborted; and the reader missed another output: that says nothing of these."""
+    row = pick(run, "sums")
+    for each in _positions(run, row):
+        each["fate"] = "aborted"
+    run.outputs.remove(max((each for each in run.outputs if each["topic"] == "changelog"),
+                           key=lambda each: int(each["offset"])))  # fmt: skip
+    return {"offset-divergence": {place_of(each) for each in of_transaction(run, row)}}
+
+
+@mutant(ABORTS)
+def position_of_an_aborted_transaction(run: RunData) -> Expected:
+    """A transaction was given up, and done again as another one; but its position was committed."""
+    told = _given_up(run)
+    return {"offset-divergence": {("input", each["partition"], each["position"]) for each in _commit(run, told)}}
+
+
+@mutant(ABORTS)
+def position_of_an_aborted_transaction_aborted(run: RunData) -> Expected:
+    """Harmless: a transaction was given up when it had sent its position, which was aborted with it."""
+    for each in _commit(run, _given_up(run)):
+        each["fate"] = "aborted"
+    return {}
+
+
+@mutant(ZOMBIE)
+def position_of_an_aborted_transaction_that_skips(run: RunData) -> Expected:
+    """A transaction was given up, its outputs aborted; its position was committed, and nobody did it again: lost."""
+    row = pick(run)
+    rows = of_transaction(run, row)
+    run.outcome(row)["type"] = "fail"
+    for place, (_, first, last) in run.invoke(row)["outputs"].items():
+        run.hide("output", int(place.rpartition("/")[2]), first, last)
+    run.events.remove(run.invoke(row))
+    return {"lost": {input_of(each) for each in rows}}
+
+
+@mutant(ABORTS)
+def position_of_an_aborted_transaction_beside_losses(run: RunData) -> Expected:
+    """A transaction was given up and done again, its position committed; the inputs right before and behind its own,
+    and one of another partition, were never put in stock: no excuse for the position."""
+    told = _given_up(run)
+    commits = _commit(run, told)
+    [(partition, (first, after))] = told["sources"].items()
+    rows = [run.made_of(int(partition), offset, "stock") for offset in (first - 1, after)]
+    rows.append(run.made_of(0, first, "stock"))
+    for row in rows:
+        run.remove_output(row)
+    return {"lost": {input_of(row) for row in rows},
+            "offset-divergence": {("input", each["partition"], each["position"]) for each in commits}}  # fmt: skip
+
+
+@mutant(ZOMBIE, pipeline="copy-position-apart")
+def positions_apart(run: RunData) -> Expected:
+    """Harmless: a pipeline that does not commit its positions in transactions does not say whose they are."""
+    for each in run.commits:
+        each.update(dict.fromkeys(TRANSACTION))
+    return {}
+
+
+@mutant(ZOMBIE, pipeline="copy-auto-commit")
+def nobody_should_watch(run: RunData) -> Expected:
+    """Harmless: there was no live observer, as the scenario says. (Positions were committed by nobody.)"""
+    positions_apart(run)
+    run.observed = []
+    plan = json.loads(run.plan_json)
+    plan["scenario"]["workload"]["observer"] = False
+    run.plan_json = json.dumps(plan)
+    return {}
+
+
+def _positions(run: RunData, row: Row) -> list[Row]:
+    """What the transaction that wrote an output committed of positions."""
+    return [each for each in run.commits if all(each[name] == row[name] for name in TRANSACTION)]
+
+
+def _given_up(run: RunData) -> Row:
+    """A transaction that was given up, as its outcome tells."""
+    return next(e for e in run.events if e["event"] == "outcome" and e["type"] == "fail")
+
+
+def _commit(run: RunData, told: Row) -> list[Row]:
+    """Commit positions of a transaction that was given up: each right behind the last one of the same member, so that
+    no successor's lies between, and as high as that. Returns them."""
+    owner = {"worker": int(told["source"].removeprefix("worker-")), "incarnation": told["incarnation"]}
+    for partition in map(int, told["sources"]):
+        mine = [each for each in run.commits if each["partition"] == partition
+                and all(each[name] == value for name, value in owner.items())]  # fmt: skip
+        last = max(mine, key=lambda each: int(each["offset"]))
+        run.commits.append({**last, "offset": last["offset"] + 0.5, "transaction": told["transaction"]})
+    run.commits = in_line(run.commits)
+    return _positions(run, {**owner, "transaction": told["transaction"]})
