@@ -25,6 +25,7 @@ from harness.wait import until
 _RESTARTS_MAX = 60
 _RESTART_PAUSE_S = 0.3
 _STOP_DEADLINE_S = 25.0
+_OBSERVERS_DEADLINE_S = 75.0  # on a slow machine one may still have to see its first record
 
 
 class Crew:
@@ -161,10 +162,10 @@ class Crew:
     def stop_workers(self) -> None:
         """Stop every worker after its transaction; kill one that does not end in time."""
         self._stopping = True
-        self._stop([name for name in self._children if name.startswith("worker-")])
+        self._stop([name for name in self._children if name.startswith("worker-")], _STOP_DEADLINE_S)
 
     def stop_observers(self) -> None:
-        self._stop([name for name in self._children if name.startswith("observer-")])
+        self._stop([name for name in self._children if name.startswith("observer-")], _OBSERVERS_DEADLINE_S)
 
     def close(self) -> None:
         """Kill whatever is left. Twice is harmless."""
@@ -173,13 +174,13 @@ class Crew:
             child.kill()
         self._maker.shutdown()
 
-    def _stop(self, names: list[str]) -> None:
+    def _stop(self, names: list[str], deadline_s: float) -> None:
         for name in names:
             self._children[name].send("stop")
-        deadline = time.monotonic() + _STOP_DEADLINE_S
+        deadline = time.monotonic() + deadline_s
         for name in names:
             if not self._children[name].wait(max(0.1, deadline - time.monotonic())):
-                self._history.append("harness", "killed-at-stop", process=name, after_s=_STOP_DEADLINE_S)
+                self._history.append("harness", "killed-at-stop", process=name, after_s=deadline_s)
                 self._children[name].kill()
 
     # Making processes

@@ -2,6 +2,7 @@
 
 For each fault: it was injected; it had the effect it stands for (`Witness`); a transaction committed between injection
 and heal (when it lasts), and one after the heal. And what the scenario names: so many transactions open when it struck.
+(Whether the live observer saw anything, `verifiers/readers.py` asks.)
 """
 
 from collections.abc import Sequence

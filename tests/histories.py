@@ -244,7 +244,7 @@ def store_input_again(run: Small, draw: Draw) -> None:
 
 def change_commit(run: Small, draw: Draw) -> None:
     if commit := _one(draw, run.commits):
-        what = draw(st.sampled_from(("gone", "visible", "aborted", "back")))
+        what = draw(st.sampled_from(("gone", "visible", "aborted", "open", "back")))
         if what == "gone":
             run.commits.remove(commit)
         elif what == "back":

@@ -3,8 +3,8 @@
 Slow and plain on purpose. It shares no code with the verifiers; where the two differ, one of them is wrong.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tests.oracle_log import LogOracle, place_of, transaction_of, worker_of
@@ -41,47 +41,49 @@ class Oracle(LogOracle):
         there: dict[tuple[str, Any], list[Row]] = defaultdict(list)
         for row in standing:
             there[row["topic"], row["number"]].append(row)
-        intact = {key: [row for row in rows if key in due and row["digest"] in due[key].digests]
+        intact = {key: Counter(row["digest"] for row in rows if row["digest"] in due.get(key, {}))
                   for key, rows in there.items()}  # fmt: skip
-        missing = {key for key, each in due.items() if len(intact.get(key, ())) < each.least}
-        places = {(key[0], due[key].partition, due[key].offset) for key in missing}
+        missing = [(key, each) for key, wanted in due.items() for digest, each in wanted.items()
+                   if intact.get(key, Counter())[digest] < each.least]  # fmt: skip
+        places = {(key[0], each.partition, each.offset) for key, each in missing}
         claimed, bad = set(), set()
         for key, rows in there.items():
             for row in rows:
                 claims = row["topic"], row["source_partition"], row["source_offset"]
-                cls = self._cls(row, due.get(key), intact[key], claims in places)
-                if row not in intact[key]:
+                cls = self._cls(row, due.get(key, {}), intact[key], claims in places)
+                if row["digest"] not in intact[key]:
                     claimed.add(claims)
                 if cls:
                     self._add(cls, *place_of(row))
                     bad.add(key)
-        for key in missing:
-            self._missing(key, due[key], claimed, excused, spans)
-        above = {key for key, each in due.items() if each.highest is not None
+        for key, each in missing:
+            self._missing(key, each, claimed, excused, spans)
+        whole = {key: Due.of(wanted.values()) for key, wanted in due.items()}
+        above = {key for key, each in whole.items() if each.highest is not None
                  and each.highest >= self.run.positions.get(each.partition, 0)}  # fmt: skip
-        self._positions(there, {key for key in above if due[key].partition not in self.moved}, short)
-        suspects = bad | missing | above | {key for key, each in due.items() if each.count > 1}
+        self._positions(there, {key for key in above if whole[key].partition not in self.moved}, short)
+        suspects = bad | {key for key, _ in missing} | above | {key for key, each in whole.items() if each.count > 1}
         fitting = [row for row in standing if (row["topic"], row["number"]) not in suspects]
         self._order(fitting)
         self._apart(fitting)
-        self._given_up([due[key] for key in suspects if key in due])
+        self._given_up([whole[key] for key in suspects if key in whole])
 
-    def _due(self, strangers: list[Row]) -> dict[tuple[str, Any], "Due"]:
-        due: dict[tuple[str, Any], Due] = defaultdict(Due)
+    def _due(self, strangers: list[Row]) -> dict[tuple[str, Any], dict[int, "Due"]]:
+        due: dict[tuple[str, Any], dict[int, Due]] = defaultdict(lambda: defaultdict(Due))
         for topic in self.topics:
             for row in strangers:
-                due[topic, row["number"]].add(row, 1)
+                due[topic, row["number"]][row["digest"]].add(row, 1)
             for row in self.run.ledger:
                 held = self.first.get((row["number"], row["digest"])) if row["offset"] is None else row
                 least = int(held is not None or bool(row.get("acknowledged")))
-                due[topic, row["number"]].add(row if held is None else {**row, **_at(held)}, least)
+                due[topic, row["number"]][row["digest"]].add(row if held is None else {**row, **_at(held)}, least)
         return dict(due)
 
-    def _cls(self, row: Row, due: "Due | None", intact: list[Row], claims_missing: bool) -> str | None:
-        if row not in intact:
-            return "corrupted" if due or claims_missing else "phantom"
-        assert due is not None
-        if len(intact) > due.count:
+    def _cls(self, row: Row, wanted: dict[int, "Due"], intact: Counter[int], claims_missing: bool) -> str | None:
+        if row["digest"] not in intact:
+            return "corrupted" if wanted or claims_missing else "phantom"
+        due = wanted[row["digest"]]
+        if intact[row["digest"]] > due.count:
             return "reset-reprocess" if self._reset(due, self._reprocessed) else "duplicate"
         header = any(row["source_partition"] == partition and offset in (None, row["source_offset"])
                      for partition, offset in due.places)  # fmt: skip
@@ -103,8 +105,9 @@ class Oracle(LogOracle):
         self._add("reset-skip" if self._reset(due, self._skipped) else "lost", "input", partition, offset)
 
     def _positions(self, there: dict[tuple[str, Any], list[Row]], above: set[Any], short: set[int]) -> None:
-        for key in above:
-            for row in there.get(key, ()):
+        pending = {(*transaction_of(each), each["partition"]) for each in self.run.commits if each["fate"] == "open"}
+        for row in (row for key in above for row in there.get(key, ())):
+            if (*transaction_of(row), row["source_partition"]) not in pending:
                 self._add("offset-divergence", *place_of(row))
         for each in self.run.partitions:
             beyond = self.run.positions.get(each["partition"], 0) > each["high_watermark"]
@@ -115,7 +118,7 @@ class Oracle(LogOracle):
         """Outputs whose own transaction committed no position behind their input."""
         told: dict[tuple[Any, ...], int] = {}
         for commit in self.run.commits:
-            if commit["fate"] == "visible" and None not in transaction_of(commit):
+            if commit["fate"] in ("visible", "open") and None not in transaction_of(commit):
                 owner = *transaction_of(commit), commit["partition"]
                 told[owner] = max(told.get(owner, 0), commit["position"])
         for row in rows:
@@ -136,7 +139,7 @@ class Oracle(LogOracle):
                      if str(partition) in event.get("sources", {})
                      and (worker_of(event), event["incarnation"], event["transaction"]) == owner]  # fmt: skip
             if not any(each.partition == partition and each.highest is not None and first <= each.highest < after
-                       for each in suspects for first, after in spans):  # fmt: skip
+                       for each in suspects for first, after in spans or [(0, commit["position"])]):  # fmt: skip
                 self._add("offset-divergence", "input", partition, commit["position"])
 
     def _order(self, rows: list[Row]) -> None:
@@ -164,17 +167,22 @@ class Oracle(LogOracle):
 
 
 class Due:
-    """What is due of one number on one topic: as a rule, of one input."""
+    """What is due of one number on one topic, with one digest: as a rule, of one input."""
 
     def __init__(self) -> None:
         self.count = self.least = 0
-        self.digests: set[int] = set()
         self.places: list[tuple[int, int | None]] = []
 
     def add(self, row: Row, least: int) -> None:
         self.count, self.least = self.count + 1, self.least + least
-        self.digests.add(row["digest"])
         self.places.append((row["partition"], row["offset"]))
+
+    @classmethod
+    def of(cls, several: Iterable["Due"]) -> "Due":
+        whole = cls()
+        for each in several:
+            whole.count, whole.places = whole.count + each.count, whole.places + each.places
+        return whole
 
     @property
     def partition(self) -> int:

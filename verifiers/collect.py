@@ -69,7 +69,8 @@ _PARQUET_OPTIONS = {
 
 
 def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "local[2]") -> None:
-    """Fill `folder`/tables. Raises HarnessError when the cluster does not answer, or whatever Spark raises then."""
+    """Fill `folder`/tables. Raises HarnessError when the cluster does not answer, ValueError when a segment is not what
+    it should be, or whatever Spark raises when it cannot read."""
     tables = folder.resolve() / "tables"
     tables.mkdir()
     admin, spark = field.cluster.admin, session(master)

@@ -8,7 +8,7 @@ watermark hides records that may yet become visible.
     output/4   end 1040   visible 1000 (Spark:  999)   aborted 30   control 10      incomplete: findings by absence off
 
 An input partition may start where a fault's delete left it, and no further. The group's positions must be the last ones
-that its partition of __consumer_offsets shows as committed, and no position that it once held may be gone from there.
+that its partition of __consumer_offsets shows as committed, and of what was written there nothing may be gone.
 
 In ledger mode the input's partitions are taken as whole by their batches alone, since nobody read them.
 """

@@ -50,6 +50,7 @@ _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
     ("waiting", "stalled", "above the committed position have no output"),
     ("unsure", "indeterminate", "have no output, but a partition is incomplete or the input's offset not known"),
 )
+_PAYLOAD = [*KEY, "digest"]
 _BY_ABSENCE = ("lost", "reset-skip")
 
 
@@ -77,11 +78,10 @@ def check(tables: Tables) -> CheckResult:
 
 
 def _due(tables: Tables, suspects: DataFrame) -> DataFrame:
-    """The suspects' expected outputs, one row for each topic and number."""
-    return accounts.expected(tables).join(suspects.select(*KEY), KEY, "left_semi").groupBy(*KEY).agg(
-        F.count("*").alias("due"), F.sum("input.least").alias("least"), F.collect_set("digest").alias("due_digests"),
-        F.max("partition").alias("due_partition"), F.max("input").alias("input"),
-        F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
+    """The suspects' expected outputs, one row for each topic, number and digest."""
+    return accounts.expected(tables).join(suspects.select(*KEY), KEY, "left_semi").groupBy(*_PAYLOAD).agg(
+        F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("partition").alias("due_partition"),
+        F.max("input").alias("input"), F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
     )  # fmt: skip
 
 
@@ -89,19 +89,22 @@ def _there(tables: Tables, suspects: DataFrame, due: DataFrame) -> DataFrame:
     """The suspects' actual outputs, each with what is due for its number and whether its payload is that."""
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
     there = causes.standing(tables).alias("o").join(suspects.alias("s"), same, "left_semi")
-    return there.join(due, KEY, "left").withColumn(
-        "intact", F.expr("coalesce(array_contains(due_digests, digest), false)")
-    )
+    of_number = due.groupBy(*KEY).agg(F.max("input").alias("of_number"))
+    return (
+        there.join(due, _PAYLOAD, "left").withColumn("intact", F.expr("due IS NOT NULL"))
+        .join(of_number, KEY, "left").withColumn("input", F.coalesce("input", "of_number"))
+    )  # fmt: skip
 
 
 def _intact(there: DataFrame) -> DataFrame:
-    """How many intact outputs there are for each topic and number."""
-    return there.where("intact").groupBy(*KEY).agg(F.count("*").alias("intact_count"))
+    """How many intact outputs there are for each topic, number and digest."""
+    return there.where("intact").groupBy(*_PAYLOAD).agg(F.count("*").alias("intact_count"))
 
 
 def _missing(due: DataFrame, there: DataFrame) -> DataFrame:
-    """Expected outputs with fewer intact ones than the least, each with its input."""
-    return due.join(_intact(there), KEY, "left").where("coalesce(intact_count, 0) < least")
+    """Expected outputs with fewer intact ones than the least, one for each input and topic."""
+    few = due.join(_intact(there), _PAYLOAD, "left").where("coalesce(intact_count, 0) < least")
+    return few.dropDuplicates([*KEY, "input"])
 
 
 def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
@@ -137,10 +140,10 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         F.lit(True).alias("of_missing"),
     ).distinct()  # fmt: skip
     claims = ["topic", "source_partition", "source_offset"]
-    looked = there.join(_intact(there), KEY, "left").join(of_missing, claims, "left")
+    looked = there.join(_intact(there), _PAYLOAD, "left").join(of_missing, claims, "left")
     too_many = F.when(_within(_reprocessed(tables)), "reset-reprocess").otherwise("duplicate")
     cls = (
-        F.when(F.expr("due IS NULL AND of_missing IS NULL"), "phantom")
+        F.when(F.expr("of_number IS NULL AND of_missing IS NULL"), "phantom")
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("intact_count > due"), too_many)
         .when(F.expr("NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "

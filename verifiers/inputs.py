@@ -11,6 +11,7 @@ What the log holds instead is an input too, and nobody's in the ledger: the run 
 else wrote there; and so it is when an input stands there twice. In ledger mode nobody read the input, and this question
 is not asked.
 """
+
 from functools import partial
 from typing import Any
 
@@ -50,7 +51,7 @@ def lost(tables: Tables) -> DataFrame | None:
 
 @kept
 def strangers(tables: Tables) -> DataFrame | None:
-    """Inputs in the log that the ledger does not have, not even as `info`, or has only once: somebody else wrote there.
+    """Inputs that the ledger does not have, not even as `info`, or that the log has more often: somebody else wrote.
 
     They are inputs all the same, so what the pipeline makes of them is no phantom.
     """

@@ -167,7 +167,7 @@ class Tables:
     @property
     @kept
     def first_of_unplaced(self) -> DataFrame:
-        """Where the log has those first: number, digest, at (partition, offset). Of the full proof only."""
+        """Where the log has those first, by partition and offset: number, digest, at. Of the full proof only."""
         place, key = F.struct("partition", "offset"), ["number", "digest"]
         mine = self.inputs.join(self.ledger.where("offset IS NULL").select(*key), key, "left_semi")
         return mine.groupBy(*key).agg(F.min(place).alias("at"))

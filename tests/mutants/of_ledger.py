@@ -1,6 +1,6 @@
 """Mutants of what the ledger knows: inputs acknowledged without an offset, inputs stored twice, log starts."""
 
-from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, forget, mutant, pick
+from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, forget, mutant, pick, place_of
 from tests.mutants.of_logs import input_tail_lost, input_tail_lost_before_it_was_read
 from tests.mutants.of_records import input_stored_twice
 from tests.rundata import Row, RunData
@@ -105,6 +105,17 @@ def info_stored_twice_out_of_one(run: RunData) -> Expected:
     last = max(int(row["offset"]) for row in run.inputs if row["partition"] == 2)
     run.made_of(2, last)["source_offset"] -= 1
     return {}
+
+
+@mutant(ZOMBIE)
+def stored_again_changed_and_copied_as_the_first(run: RunData) -> Expected:
+    """An input stands in the log a second time with another value, which the ledger does not know; what came out of it
+    is what the first one gives: that one is doubled, and the other lost."""
+    info_stored_twice(run)
+    again = max((row for row in run.inputs if row["partition"] == 2), key=lambda row: int(row["offset"]))
+    again["digest"] ^= 1
+    rows = [row for row in run.outputs if row["number"] == again["number"]]
+    return {"duplicate": {place_of(row) for row in rows}, "lost": {("input", 2, again["offset"])}}
 
 
 @mutant(DELETES)

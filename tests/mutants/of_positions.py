@@ -67,6 +67,36 @@ def position_of_an_aborted_transaction(run: RunData) -> Expected:
     return {"offset-divergence": {("input", each["partition"], each["position"]) for each in _commit(run, told)}}
 
 
+@mutant(ZOMBIE)
+def position_still_open(run: RunData) -> Expected:
+    """Nothing is asserted: the last transaction's outputs are committed, its marker is not yet with its positions."""
+    last = max((each for each in run.commits if each["partition"] == 1), key=lambda each: int(each["offset"]))
+    before = max((each for each in run.commits if each["partition"] == 1 and each is not last),
+                 key=lambda each: int(each["offset"]))  # fmt: skip
+    last["fate"], run.positions[1] = "open", before["position"]
+    return {}
+
+
+@mutant(ABORTS)
+def position_of_a_killed_transaction_that_skips(run: RunData) -> Expected:
+    """A worker was killed before it called commit; its outputs are aborted, and its position was committed: lost."""
+    row = pick(run, "stock")
+    rows, told = of_transaction(run, row), run.invoke(row)
+    for each in rows:
+        run.hide(each["topic"], each["partition"], each["offset"], each["offset"])
+    run.events.remove(run.outcome_of(told))
+    run.events.remove(told)
+    return {"lost": {input_of(each) for each in rows}}
+
+
+@mutant(ZOMBIE)
+def position_still_open_in_the_middle(run: RunData) -> Expected:
+    """Nothing is asserted: the same of an earlier transaction, behind which another member has gone on."""
+    for each in _positions(run, pick(run)):
+        each["fate"] = "open"
+    return {}
+
+
 @mutant(ABORTS)
 def position_of_an_aborted_transaction_aborted(run: RunData) -> Expected:
     """Harmless: a transaction was given up when it had sent its position, which was aborted with it."""

@@ -30,6 +30,7 @@ SCHEMA = pa.schema(
 _PART_RECORDS = 100_000
 _QUIET_S = 1.0
 _LAST_S = 20.0
+_FIRST_S = 60.0  # its client may be slower to start than a short run is to end
 
 
 class Observer:
@@ -41,7 +42,7 @@ class Observer:
         self._seen = 0
         self._strange = 0
         self._last = time.monotonic()
-        self._end = 0.0
+        self._asked = 0.0
 
     def run(self) -> None:
         if self._config["family"] == "java":
@@ -88,11 +89,14 @@ class Observer:
         reader.close()
 
     def _over(self) -> bool:
-        """Once it is asked to stop: nothing has come for a while, or too much still comes."""
+        """Once it is asked to stop: nothing has come for a while, or too much still comes, or nothing ever came."""
         if not self._child.stopping.is_set():
             return False
-        self._end = self._end or time.monotonic() + _LAST_S
-        return time.monotonic() >= min(self._end, self._last + _QUIET_S)
+        now = time.monotonic()
+        self._asked = self._asked or now
+        if not self._seen:
+            return now >= self._asked + _FIRST_S
+        return now >= min(self._asked + _LAST_S, self._last + _QUIET_S)
 
     def _take(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
         number, digest = payload.number(value), payload.digest(key, value)
