@@ -15,7 +15,8 @@ toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
 : "${TOXIPROXY_PULL:=}"
 
 present() { docker image inspect "$1" >/dev/null 2>&1; }
-pulled() { timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1" "$2"; }
+# pulled NAME TAG: no name, nothing to pull.
+pulled() { [ -n "$1" ] && timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1" "$2"; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -52,7 +53,7 @@ present "$base_tag" || pulled "$BASE_IMAGE" "$base_tag" ||
   make_base "$base_tag" "$BASE_IMAGE" openjdk-17-jre-headless,ca-certificates,procps
 present "$python_tag" || pulled "$PYTHON_IMAGE" "$python_tag" ||
   make_base "$python_tag" "$PYTHON_IMAGE" python3
-present "$toxiproxy_tag" || { [ -n "$TOXIPROXY_PULL" ] && pulled "$TOXIPROXY_PULL" "$toxiproxy_tag"; } || make_toxiproxy
+present "$toxiproxy_tag" || pulled "$TOXIPROXY_PULL" "$toxiproxy_tag" || make_toxiproxy
 
 stamp=.venv/.images
 now=$(cat compose/kafka/Dockerfile compose/kafka/*.sh compose/kafka/log4j* harness/jars.py | sha256sum)

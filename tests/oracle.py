@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tests.oracle_log import LogOracle, place_of, transaction_of, worker_of
+from tests.oracle_log import LogOracle, place_of, told_by, transaction_of
 from tests.packing import Found, Place
 from tests.rundata import Row
 
@@ -76,7 +76,7 @@ class Oracle(LogOracle):
             for row in self.run.ledger:
                 held = self.first.get((row["number"], row["digest"])) if row["offset"] is None else row
                 least = int(held is not None or bool(row.get("acknowledged")))
-                due[topic, row["number"]][row["digest"]].add(row if held is None else {**row, **_at(held)}, least)
+                due[topic, row["number"]][row["digest"]].add(held or row, least)
         return dict(due)
 
     def _cls(self, row: Row, wanted: dict[int, "Due"], intact: Counter[int], claims_missing: bool) -> str | None:
@@ -129,15 +129,12 @@ class Oracle(LogOracle):
     def _given_up(self, suspects: list["Due"]) -> None:
         """Positions of transactions that never came to commit, and of which nothing else is visible."""
         seen = {transaction_of(row) for row in self.run.outputs}
-        for commit in self.run.commits:
+        for commit in (each for each in self.run.commits if each["fate"] == "visible"):
             owner, partition = transaction_of(commit), commit["partition"]
             if owner not in self.never - seen or (partition, commit["offset"]) in self.late:
                 continue
-            if commit["fate"] != "visible":
-                continue
             spans = [event["sources"][str(partition)] for event in self.run.events
-                     if str(partition) in event.get("sources", {})
-                     and (worker_of(event), event["incarnation"], event["transaction"]) == owner]  # fmt: skip
+                     if str(partition) in event.get("sources", {}) and told_by(event) == owner]  # fmt: skip
             if not any(each.partition == partition and each.highest is not None and first <= each.highest < after
                        for each in suspects for first, after in spans or [(0, commit["position"])]):  # fmt: skip
                 self._add("offset-divergence", "input", partition, commit["position"])
@@ -197,7 +194,3 @@ class Due:
     @property
     def highest(self) -> int | None:
         return max((offset for _, offset in self.places if offset is not None), default=None)
-
-
-def _at(row: Row) -> Row:
-    return {"partition": row["partition"], "offset": row["offset"]}

@@ -54,8 +54,7 @@ class LogOracle:
         told: dict[Transaction, set[str]] = defaultdict(set)
         for event in self.run.events:
             if event["event"] in ("begin", "invoke", "outcome"):
-                name = worker_of(event), event["incarnation"], event["transaction"]
-                told[name] |= {event["event"], event.get("type", "")}
+                told[told_by(event)] |= {event["event"], event.get("type", "")}
         observed = [{**row, "topic": row["topic"].removeprefix(self.run.prefix)} for row in self.run.observed]
         rows = [row for row in [*self.run.outputs, *observed]
                 if self.log.get(place_of(row), {"fate": "visible"})["fate"] != "visible"]  # fmt: skip
@@ -89,7 +88,7 @@ class LogOracle:
                 for topic, partition, first, count, visible in parts:
                     if visible < count:
                         self._add("torn-transaction", topic, partition, first)
-        ids = {(worker_of(e), e["incarnation"], e["transaction"]) for e in torn}
+        ids = {told_by(event) for event in torn}
         return [row for row in self.run.outputs if transaction_of(row) in ids], torn
 
     def _zombies(self) -> list[Row]:
@@ -194,6 +193,11 @@ def place_of(row: Row) -> Place:
 
 def transaction_of(row: Row) -> tuple[Any, ...]:
     return row["worker"], row["incarnation"], row["transaction"]
+
+
+def told_by(event: Row) -> Transaction:
+    """The transaction that an event is about."""
+    return worker_of(event), event["incarnation"], event["transaction"]
 
 
 def worker_of(event: Row) -> int:

@@ -90,10 +90,11 @@ def collect(field: Field, folder: Path, *, mode: str = "full", master: str = "lo
         logs = field.cluster.log_dirs()
         leader = topology.node_of(admin.partitions(internal[0])[internal[1]].leader or 1)
         group_log = logs[leader] / f"{internal[0]}-{internal[1]}"
-        facts["compacted"] = segments.compacted(group_log)
+        held = segments.replica(group_log)
+        facts["compacted"] = segments.compacted(held)
         batches = partial(segments.write_batches, logs, [*partitions, internal], tables / "batches.parquet")
         commits = partial(
-            positions.write_commits, group_log, field.names.group, field.names.input, tables / "commits.parquet",
+            positions.write_commits, group_log, held, field.names.group, field.names.input, tables / "commits.parquet",
         )
         work += [("batches", batches), ("commits", commits)]
     counts: Counter[str] = Counter()

@@ -11,7 +11,7 @@ layout is OffsetCommitKey and OffsetCommitValue of Kafka's group coordinator, va
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,10 @@ _FLEXIBLE = 4
 _WITH_LEADER_EPOCH = 3
 
 
-def write_commits(replica: Path, group: str, topic: str, target: Path) -> int:
-    """Write the commits of `group` on `topic` from one replica's folder to a Parquet file; return how many.
-
-    Raises ValueError when a record has a layout that is not known.
+def write_commits(replica: Path, batches: Sequence[segments.Row], group: str, topic: str, target: Path) -> int:
+    """Write the commits of `group` on `topic` from one replica's folder, whose batches are known (`segments.replica`),
+    to a Parquet file; return how many. Raises ValueError when a record has a layout that is not known.
     """
-    batches = segments.replica(replica)
     firsts = [batch[0] for batch in batches]
     rows: list[dict[str, Any]] = []
     for segment in sorted(replica.glob("*.log")):

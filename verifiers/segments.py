@@ -13,7 +13,7 @@ next marker of its producer in its partition says: `fate` is visible, aborted, c
 
 import mmap
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,9 @@ def replica(folder: Path) -> list[Row]:
     return [(*batch, fate) for batch, fate in zip(found, fates, strict=True)]
 
 
-def compacted(folder: Path) -> int:
-    """How many offsets of one replica, up to the last one that it holds, have no record any more."""
-    held = [(batch[1], batch[2]) for segment in sorted(folder.glob("*.log")) for batch in batches(segment)]
-    return held[-1][0] + 1 - sum(records for _, records in held) if held else 0
+def compacted(held: Sequence[Row]) -> int:
+    """How many offsets of one replica, up to the last one of its batches, have no record any more."""
+    return held[-1][1] + 1 - sum(batch[2] for batch in held) if held else 0
 
 
 def _flush(writer: pq.ParquetWriter, rows: list[Row]) -> int:

@@ -96,10 +96,11 @@ def place_of(row: Row) -> Place:
 
 def of_transaction(run: RunData, row: Row) -> list[Row]:
     """All visible outputs of the transaction that wrote this one."""
-    return [each for each in run.outputs if _same_transaction(each, row)]
+    return [each for each in run.outputs if same_transaction(each, row)]
 
 
-def _same_transaction(one: Row, other: Row) -> bool:
+def same_transaction(one: Row, other: Row) -> bool:
+    """Of outputs, and of committed positions."""
     return all(one[key] == other[key] for key in TRANSACTION)
 
 
@@ -145,20 +146,34 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
         outputs[f"{run.prefix}{topic}/{partition}"] = [len(mine), end["end"], last]
         end["end"] = end["high_watermark"] = last + 2
     run.outputs += added
-    run.commits = in_line(run.commits + [
-        {**each, "transaction": 9_000, "offset": each["offset"] + 0.5}
-        for each in run.commits if _same_transaction(each, first)
-    ])  # fmt: skip
+    commit(run, [{**each, **own, "offset": each["offset"] + 0.5} for each in positions_of(run, first)])
     told = {**run.invoke(first), "transaction": 9_000, "outputs": outputs}
     for event in ("begin", "invoke", "outcome"):
         run.events.append({**told, "event": event, "type": "ok"})
     return added
 
 
-def in_line(commits: list[Row]) -> list[Row]:
-    """Positions in the order of their offsets, which become whole numbers again."""
-    placed = sorted(commits, key=lambda each: float(each["offset"]))
-    return [{**each, "offset": offset} for offset, each in enumerate(placed)]
+def commit(run: RunData, added: list[Row]) -> None:
+    """Put positions into the group's log, at their offsets; all of them are whole numbers then."""
+    run.commits = sorted([*run.commits, *added], key=lambda each: float(each["offset"]))
+    for offset, each in enumerate(run.commits):
+        each["offset"] = offset
+
+
+def positions_of(run: RunData, row: Row) -> list[Row]:
+    """What the transaction that wrote an output committed of positions."""
+    return [each for each in run.commits if same_transaction(each, row)]
+
+
+def turns(run: RunData, partition: int) -> list[Row]:
+    """The positions that were committed on an input partition, in their order."""
+    return sorted((each for each in run.commits if each["partition"] == partition),
+                  key=lambda each: int(each["offset"]))  # fmt: skip
+
+
+def given_up(run: RunData) -> Row:
+    """The outcome of a transaction that was given up."""
+    return next(e for e in run.events if e["event"] == "outcome" and e["type"] == "fail")
 
 
 def aborted(run: RunData, partition: int) -> list[Row]:
@@ -174,7 +189,7 @@ def final(run: RunData, topic: str) -> list[Row]:
     for row in ends.values():
         rows = of_transaction(run, row)
         if topic in {each["topic"] for each in rows} and all(
-            _same_transaction(ends[each["topic"], each["partition"]], row) for each in rows
+            same_transaction(ends[each["topic"], each["partition"]], row) for each in rows
         ):
             return rows
     raise LookupError("no transaction is the last in all of its partitions")
@@ -204,17 +219,14 @@ def swap(run: RunData, one: Row, other: Row) -> None:
                 left[name], right[name] = right[name], left[name]
 
 
-def ledger_row(run: RunData, number: int) -> Row:
-    return next(row for row in run.ledger if row["number"] == number)
-
-
 def forget(run: RunData, number: int, *, acknowledged: bool = False) -> None:
     """The ledger does not know where an input is; it calls it `info`, unless it was acknowledged."""
-    ledger_row(run, number).update(offset=None, acknowledged=acknowledged)
+    row = next(row for row in run.ledger if row["number"] == number)
+    row.update(offset=None, acknowledged=acknowledged)
 
 
 def move_position(run: RunData, partition: int, by: int) -> None:
     """The last committed position, in the log and as the group shows it."""
-    last = max((each for each in run.commits if each["partition"] == partition), key=lambda each: int(each["offset"]))
+    last = turns(run, partition)[-1]
     last["position"] += by
     run.positions[partition] = last["position"]

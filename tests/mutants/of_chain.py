@@ -1,6 +1,7 @@
 """Mutants of a chain: what happens in the topic between two services."""
 
 from tests.mutants.catalogue import CHAIN, Expected, input_of, mutant, pick, place_of
+from tests.mutants.of_resets import reset
 from tests.rundata import Row, RunData
 
 
@@ -77,10 +78,8 @@ def doubled_when_the_second_service_went_back(run: RunData) -> Expected:
     its own topic."""
     row = pick(run)
     offset = row["source_offset"]
-    run.events.insert(-1, {"at": 50.0, "source": "nemesis", "event": "records-deleted",
-                           "partitions": [{"partition": 0, "position": offset + 1, "low_watermark": 0}]})  # fmt: skip
-    run.events.append({"at": 1.0, "source": "worker-1", "incarnation": 1, "event": "position-reset", "t": 1.0,
-                       "partition": 0, "expected": offset + 1, "found": 0})  # fmt: skip
+    _delete(run, "input", start=0, position=offset + 1)
+    reset(run, offset + 1, 0)
     again = run.insert_output(row, row["offset"], counted=True)
     return {"duplicate": {place_of(row), place_of(again)}}
 

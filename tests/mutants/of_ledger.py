@@ -91,7 +91,7 @@ def info_stored_twice(run: RunData) -> Expected:
     """Nothing is asserted: an input that was never acknowledged stands in the log twice; both came out."""
     before = {row["number"]: row["offset"] for row in run.inputs if row["partition"] == 2}
     input_stored_twice(run)
-    again = max((row for row in run.inputs if row["partition"] == 2), key=lambda row: int(row["offset"]))
+    again = run.inputs[-1]
     assert again["number"] in before
     forget(run, again["number"])
     return {}
@@ -102,8 +102,7 @@ def info_stored_twice_out_of_one(run: RunData) -> Expected:
     """Nothing is asserted: the same, and both outputs name the first of them. Somebody wrote to the input who should
     not have."""
     info_stored_twice(run)
-    last = max(int(row["offset"]) for row in run.inputs if row["partition"] == 2)
-    run.made_of(2, last)["source_offset"] -= 1
+    run.made_of(2, run.inputs[-1]["offset"])["source_offset"] -= 1
     return {}
 
 
@@ -112,7 +111,7 @@ def stored_again_changed_and_copied_as_the_first(run: RunData) -> Expected:
     """An input stands in the log a second time with another value, which the ledger does not know; what came out of it
     is what the first one gives: that one is doubled, and the other lost."""
     info_stored_twice(run)
-    again = max((row for row in run.inputs if row["partition"] == 2), key=lambda row: int(row["offset"]))
+    again = run.inputs[-1]
     again["digest"] ^= 1
     rows = [row for row in run.outputs if row["number"] == again["number"]]
     return {"duplicate": {place_of(row) for row in rows}, "lost": {("input", 2, again["offset"])}}

@@ -7,13 +7,17 @@ from tests.mutants.catalogue import (
     TOTALS,
     ZOMBIE,
     Expected,
-    in_line,
+    commit,
+    given_up,
     input_of,
     mutant,
     of_transaction,
     pick,
     place_of,
+    positions_of,
+    turns,
 )
+from tests.packing import Place
 from tests.rundata import Row, RunData
 from verifiers.tables import TRANSACTION
 
@@ -22,7 +26,7 @@ from verifiers.tables import TRANSACTION
 def position_aborted_outputs_committed(run: RunData) -> Expected:
     """A transaction's outputs were committed and its position aborted; the next one's position covers them."""
     row = pick(run)
-    for each in _positions(run, row):
+    for each in positions_of(run, row):
         each["fate"] = "aborted"
     return {"offset-divergence": {place_of(each) for each in of_transaction(run, row)}}
 
@@ -31,7 +35,7 @@ def position_aborted_outputs_committed(run: RunData) -> Expected:
 def position_never_sent(run: RunData) -> Expected:
     """A transaction committed outputs of a partition and no position there; the next one's covers them."""
     row = pick(run, "stock")
-    gone = [each for each in _positions(run, row) if each["partition"] == row["source_partition"]]
+    gone = [each for each in positions_of(run, row) if each["partition"] == row["source_partition"]]
     run.commits = [each for each in run.commits if each not in gone]
     return {"offset-divergence": {
         place_of(each) for each in of_transaction(run, row) if each["source_partition"] == row["source_partition"]
@@ -42,10 +46,10 @@ def position_never_sent(run: RunData) -> Expected:
 def position_short_of_the_last(run: RunData) -> Expected:
     """A transaction's position is one too low for its last input; the next one's is right."""
     row = pick(run, "stock")
-    [commit] = [each for each in _positions(run, row) if each["partition"] == row["source_partition"]]
-    commit["position"] -= 1
+    [short] = [each for each in positions_of(run, row) if each["partition"] == row["source_partition"]]
+    short["position"] -= 1
     return {"offset-divergence": {
-        place_of(run.made_of(commit["partition"], commit["position"], topic)) for topic in ("stock", "payment")
+        place_of(run.made_of(short["partition"], short["position"], topic)) for topic in ("stock", "payment")
     }}  # fmt: skip
 
 
@@ -53,7 +57,7 @@ def position_short_of_the_last(run: RunData) -> Expected:
 def position_aborted_beside_an_unread_output(run: RunData) -> Expected:
     """Outputs committed, their position aborted; and the reader missed another output: that says nothing of these."""
     row = pick(run, "sums")
-    for each in _positions(run, row):
+    for each in positions_of(run, row):
         each["fate"] = "aborted"
     run.outputs.remove(max((each for each in run.outputs if each["topic"] == "changelog"),
                            key=lambda each: int(each["offset"])))  # fmt: skip
@@ -63,16 +67,14 @@ def position_aborted_beside_an_unread_output(run: RunData) -> Expected:
 @mutant(ABORTS)
 def position_of_an_aborted_transaction(run: RunData) -> Expected:
     """A transaction was given up, and done again as another one; but its position was committed."""
-    told = _given_up(run)
+    told = given_up(run)
     return {"offset-divergence": {("input", each["partition"], each["position"]) for each in _commit(run, told)}}
 
 
 @mutant(ZOMBIE)
 def position_still_open(run: RunData) -> Expected:
     """Nothing is asserted: the last transaction's outputs are committed, its marker is not yet with its positions."""
-    last = max((each for each in run.commits if each["partition"] == 1), key=lambda each: int(each["offset"]))
-    before = max((each for each in run.commits if each["partition"] == 1 and each is not last),
-                 key=lambda each: int(each["offset"]))  # fmt: skip
+    *_, before, last = turns(run, 1)
     last["fate"], run.positions[1] = "open", before["position"]
     return {}
 
@@ -81,18 +83,16 @@ def position_still_open(run: RunData) -> Expected:
 def position_of_a_killed_transaction_that_skips(run: RunData) -> Expected:
     """A worker was killed before it called commit; its outputs are aborted, and its position was committed: lost."""
     row = pick(run, "stock")
-    rows, told = of_transaction(run, row), run.invoke(row)
-    for each in rows:
-        run.hide(each["topic"], each["partition"], each["offset"], each["offset"])
-    run.events.remove(run.outcome_of(told))
-    run.events.remove(told)
-    return {"lost": {input_of(each) for each in rows}}
+    places = _hide(run, row)
+    run.events.remove(run.outcome(row))
+    run.events.remove(run.invoke(row))
+    return {"lost": places}
 
 
 @mutant(ZOMBIE)
 def position_still_open_in_the_middle(run: RunData) -> Expected:
     """Nothing is asserted: the same of an earlier transaction, behind which another member has gone on."""
-    for each in _positions(run, pick(run)):
+    for each in positions_of(run, pick(run)):
         each["fate"] = "open"
     return {}
 
@@ -100,7 +100,7 @@ def position_still_open_in_the_middle(run: RunData) -> Expected:
 @mutant(ABORTS)
 def position_of_an_aborted_transaction_aborted(run: RunData) -> Expected:
     """Harmless: a transaction was given up when it had sent its position, which was aborted with it."""
-    for each in _commit(run, _given_up(run)):
+    for each in _commit(run, given_up(run)):
         each["fate"] = "aborted"
     return {}
 
@@ -109,19 +109,17 @@ def position_of_an_aborted_transaction_aborted(run: RunData) -> Expected:
 def position_of_an_aborted_transaction_that_skips(run: RunData) -> Expected:
     """A transaction was given up, its outputs aborted; its position was committed, and nobody did it again: lost."""
     row = pick(run)
-    rows = of_transaction(run, row)
+    places = _hide(run, row)
     run.outcome(row)["type"] = "fail"
-    for place, (_, first, last) in run.invoke(row)["outputs"].items():
-        run.hide("output", int(place.rpartition("/")[2]), first, last)
     run.events.remove(run.invoke(row))
-    return {"lost": {input_of(each) for each in rows}}
+    return {"lost": places}
 
 
 @mutant(ABORTS)
 def position_of_an_aborted_transaction_beside_losses(run: RunData) -> Expected:
     """A transaction was given up and done again, its position committed; the inputs right before and behind its own,
     and one of another partition, were never put in stock: no excuse for the position."""
-    told = _given_up(run)
+    told = given_up(run)
     commits = _commit(run, told)
     [(partition, (first, after))] = told["sources"].items()
     rows = [run.made_of(int(partition), offset, "stock") for offset in (first - 1, after)]
@@ -151,24 +149,21 @@ def nobody_should_watch(run: RunData) -> Expected:
     return {}
 
 
-def _positions(run: RunData, row: Row) -> list[Row]:
-    """What the transaction that wrote an output committed of positions."""
-    return [each for each in run.commits if all(each[name] == row[name] for name in TRANSACTION)]
-
-
-def _given_up(run: RunData) -> Row:
-    """A transaction that was given up, as its outcome tells."""
-    return next(e for e in run.events if e["event"] == "outcome" and e["type"] == "fail")
+def _hide(run: RunData, row: Row) -> set[Place]:
+    """Make all outputs of a transaction aborted; returns where their inputs are."""
+    rows = of_transaction(run, row)
+    for each in rows:
+        run.hide(each["topic"], each["partition"], each["offset"], each["offset"])
+    return {input_of(each) for each in rows}
 
 
 def _commit(run: RunData, told: Row) -> list[Row]:
     """Commit positions of a transaction that was given up: each right behind the last one of the same member, so that
     no successor's lies between, and as high as that. Returns them."""
-    owner = {"worker": int(told["source"].removeprefix("worker-")), "incarnation": told["incarnation"]}
+    owner = int(told["source"].removeprefix("worker-")), told["incarnation"]
+    added = []
     for partition in map(int, told["sources"]):
-        mine = [each for each in run.commits if each["partition"] == partition
-                and all(each[name] == value for name, value in owner.items())]  # fmt: skip
-        last = max(mine, key=lambda each: int(each["offset"]))
-        run.commits.append({**last, "offset": last["offset"] + 0.5, "transaction": told["transaction"]})
-    run.commits = in_line(run.commits)
-    return _positions(run, {**owner, "transaction": told["transaction"]})
+        last = [each for each in turns(run, partition) if (each["worker"], each["incarnation"]) == owner][-1]
+        added.append({**last, "offset": last["offset"] + 0.5, "transaction": told["transaction"]})
+    commit(run, added)
+    return added

@@ -49,7 +49,7 @@ def processed_again_after_a_reset(run: RunData) -> Expected:
     """The consumer went back to a log start behind its position, and did again what follows."""
     mark = _deleted_behind(run)
     rows = [run.made_of(0, offset) for offset in range(mark["low_watermark"], mark["position"])]
-    _reset(run, mark["position"], mark["low_watermark"])
+    reset(run, mark["position"], mark["low_watermark"])
     return {"reset-reprocess": redone(run, rows)}
 
 
@@ -57,7 +57,7 @@ def processed_again_after_a_reset(run: RunData) -> Expected:
 def doubled_before_a_reset(run: RunData) -> Expected:
     """An input below the log start was done again: no reset goes there."""
     mark = _deleted_behind(run)
-    _reset(run, mark["position"], mark["low_watermark"])
+    reset(run, mark["position"], mark["low_watermark"])
     rows = [run.made_of(0, mark["low_watermark"] - 1)]
     return {"duplicate": redone(run, rows)}
 
@@ -66,7 +66,7 @@ def doubled_before_a_reset(run: RunData) -> Expected:
 def doubled_at_the_position(run: RunData) -> Expected:
     """The input at the position itself was done again: a reset explains only those below it."""
     mark = _deleted_behind(run)
-    _reset(run, mark["position"], mark["low_watermark"])
+    reset(run, mark["position"], mark["low_watermark"])
     rows = [run.made_of(0, mark["position"])]
     return {"duplicate": redone(run, rows)}
 
@@ -84,7 +84,7 @@ def doubled_after_going_ahead(run: RunData) -> Expected:
     """Inputs behind the position were done again, and the worker was seen to go ahead, not back."""
     expected = doubled_without_going_back(run)
     mark = _mark(run)
-    _reset(run, mark["low_watermark"], mark["position"])
+    reset(run, mark["low_watermark"], mark["position"])
     return expected
 
 
@@ -101,7 +101,7 @@ def _deleted_behind(run: RunData) -> Row:
     return mark
 
 
-def _reset(run: RunData, expected: int, found: int) -> None:
+def reset(run: RunData, expected: int, found: int) -> None:
     """A worker told that its position on input/0 was another than it had left it."""
     run.events.append({"at": 1.0, "source": "worker-1", "incarnation": 1, "event": "position-reset", "t": 1.0,
                        "partition": 0, "expected": expected, "found": found})  # fmt: skip

@@ -5,15 +5,17 @@ from tests.mutants.catalogue import (
     ZOMBIE,
     Expected,
     aborted,
+    commit,
     each_of,
-    in_line,
+    given_up,
     move_position,
     mutant,
     place_of,
+    same_transaction,
     swap_with_next,
+    turns,
 )
 from tests.rundata import Row, RunData
-from verifiers.tables import TRANSACTION
 
 
 @mutant(ZOMBIE)
@@ -60,7 +62,7 @@ def position_aborted(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def position_of_nobody(run: RunData) -> Expected:
     """Harmless: somebody committed the group's position again who is no worker, as an operator's tool does."""
-    last = max(_turns(run, 0), key=lambda each: int(each["offset"]))
+    last = turns(run, 0)[-1]
     _commit_again(run, last, worker=None, incarnation=None, transaction=None)
     return {}
 
@@ -75,9 +77,8 @@ def nobody_said_who_was_assigned(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def assigned_back(run: RunData) -> Expected:
     """Harmless: the first owner commits again, since the group had given the partition back to it."""
-    first = min(_turns(run, 0), key=lambda each: int(each["offset"]))
-    last = max(_turns(run, 0), key=lambda each: int(each["offset"]))
-    rows = [row for row in each_of(run, "output", 0) if all(row[key] == last[key] for key in TRANSACTION)]
+    first, *_, last = turns(run, 0)
+    rows = [row for row in each_of(run, "output", 0) if same_transaction(row, last)]
     for each in (*rows, last):
         each.update({key: first[key] for key in ("worker", "incarnation")})
     told = next(e for e in run.events if e["event"] == "assigned" and e["source"] == f"worker-{first['worker']}"
@@ -156,10 +157,6 @@ def _last_batch(run: RunData, partition: int, topic: str = "output") -> Row:
     return max(data, key=lambda each: (int(each["producer_epoch"]), int(each["first"])))
 
 
-def _turns(run: RunData, partition: int) -> list[Row]:
-    return [each for each in run.commits if each["partition"] == partition]
-
-
 def _commit_again(run: RunData, commit: Row, **values: object) -> None:
     """A position once more, at the end of the log."""
     end = max(int(each["offset"]) for each in run.commits)
@@ -169,32 +166,26 @@ def _commit_again(run: RunData, commit: Row, **values: object) -> None:
 def _abort_a_position(run: RunData, turn: int) -> None:
     """In each partition that changed hands, the n-th position once more, at the end of the log, aborted."""
     for partition in sorted({each["partition"] for each in run.commits}):
-        taken = sorted(_turns(run, partition), key=lambda each: int(each["offset"]))
-        _commit_again(run, taken[turn], fate="aborted")
-
-
-def _zombie_outcome(run: RunData) -> Row:
-    return next(e for e in run.events if e["event"] == "outcome" and e["type"] == "fail")
+        _commit_again(run, turns(run, partition)[turn], fate="aborted")
 
 
 def _zombie_commits(run: RunData) -> list[Row]:
     """Positions of the zombie's transaction, put into the log right after its successor's first."""
-    told = _zombie_outcome(run)
+    told = given_up(run)
     worker = int(told["source"].removeprefix("worker-"))
     added = []
     for partition, (_, after) in ((int(p), span) for p, span in told["sources"].items()):
-        others = [each for each in _turns(run, partition) if each["worker"] != worker]
+        others = [each for each in turns(run, partition) if each["worker"] != worker]
         successor = next(each for each in others if each["position"] > after)
         added.append({**successor, "offset": successor["offset"] + 0.5, "position": after, "worker": worker,
                       "incarnation": told["incarnation"], "transaction": told["transaction"]})  # fmt: skip
-    run.commits = in_line([*run.commits, *added])
-    names = {(each["partition"], each["worker"], each["transaction"]) for each in added}
-    return [each for each in run.commits if (each["partition"], each["worker"], each["transaction"]) in names]
+    commit(run, added)
+    return added
 
 
 def _show(run: RunData) -> None:
     """Make the zombie's aborted records visible, as its transaction's: committed, with a manifest."""
-    told = _zombie_outcome(run)
+    told = given_up(run)
     worker = int(told["source"].removeprefix("worker-"))
     outputs = {}
     for partition, (first, after) in ((int(p), span) for p, span in told["sources"].items()):
