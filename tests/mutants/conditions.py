@@ -1,6 +1,9 @@
 """Takes single conditions out of the verifiers, one at a time, and asks whether a mutant is then judged otherwise.
 
-    python -m tests.mutants.conditions [MODULE …] [--table FILE]      of a table that is there, these modules' rows
+    python -m tests.mutants.conditions [MODULE …] [--table FILE [--new]]
+
+Of a table that is there, these modules' rows are written anew; with `--new` only the conditions that it does not have
+are judged, and the others' rows stay: for the time between two whole passes.
 
 What counts is what the checks say that rest on the module: other findings in some mutant, other reasons for `unknown`
 in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
@@ -14,7 +17,7 @@ import importlib
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -188,34 +191,51 @@ def _write(table: Path, rows: Iterable[Sequence[str]], conditions: Iterable[Vari
     there: dict[tuple[str, str], list[int]] = defaultdict(list)
     for each in conditions:
         there[each.module, _cell(each)].append(each.line)
-    count, lines = sum(map(len, there.values())), []
-    for module, _, says, by in sorted(rows, key=lambda row: MODULES.index(row[0])):
+    order, count, lines = list(there), sum(map(len, there.values())), []
+    for module, _, says, by in sorted((row for row in rows if (row[0], row[2]) in there),
+                                      key=lambda row: order.index((row[0], row[2]))):  # fmt: skip
         if there[module, says]:
             lines.append(f"| {module} | {there[module, says].pop(0)} | {says} | {by} |")
     table.write_text(_HEAD.format(judged=len(lines), all=count) + "\n".join(lines) + "\n")
 
 
-def main() -> int:
+def _unjudged(told: Sequence[Sequence[str]], conditions: Sequence[Variant]) -> list[Variant]:
+    """The conditions that a table does not have, or for which it has no mutant."""
+    there = Counter((each.module, _cell(each)) for each in conditions)
+    judged = Counter((row[0], row[2]) for row in told if row[3] != _NOBODY)
+    return [each for each in conditions if judged[each.module, _cell(each)] < there[each.module, _cell(each)]]
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--table", type=Path)
+    parser.add_argument("--new", action="store_true", help="only the conditions that the table does not have")
     options = parser.parse_args()
+    if options.new and not (options.table and options.table.exists()):
+        parser.error("--new needs --table FILE, a table that is there")
     if strange := set(options.modules) - set(MODULES):
         parser.error(f"unknown modules {', '.join(sorted(strange))}; allowed: {', '.join(MODULES)}")
-    modules, told = options.modules or MODULES, _told(options.table)
-    conditions = {name: list(variants(name)) for name in MODULES}
-    rows = []
+    return options
+
+
+def main() -> int:
+    options = _options()
+    told, conditions = _told(options.table), list(chain.from_iterable(map(variants, MODULES)))
+    todo = [each for each in (_unjudged(told, conditions) if options.new else conditions)
+            if each.module in (options.modules or MODULES)]  # fmt: skip
+    rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as work:
         mutants = Judged(Path(work), _hints(told))
-        for index, name in enumerate(modules, 1):
-            for variant in conditions[name]:
-                started = time.monotonic()
-                by = mutants.otherwise(variant)
-                rows.append([name, str(variant.line), _cell(variant), by or _NOBODY])
-                print(_line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
+        for number, variant in enumerate(todo, 1):
+            started = time.monotonic()
+            by = mutants.otherwise(variant)
+            rows.append([variant.module, str(variant.line), _cell(variant), by or _NOBODY])
+            print(f"{number}/{len(todo)}", _line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
             if options.table:
-                others = (row for row in told if row[0] not in modules[:index])
-                _write(options.table, [*others, *rows], chain.from_iterable(conditions.values()))
+                again = {(row[0], row[2]) for row in rows}
+                others = (row for row in told if (row[0], row[2]) not in again)
+                _write(options.table, [*others, *rows], conditions)
     sessions.stop()
     uncaught = sum(row[-1] == _NOBODY for row in rows)
     print(f"{len(rows)} conditions, {uncaught} that no mutant needs")  # noqa: T201
