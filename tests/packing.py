@@ -42,6 +42,7 @@ def pack(runs: Sequence[RunData]) -> RunData:
     """One run that holds all of these; the plan is the first one's."""
     packed = RunData()
     packed.plan_json, packed.mode = runs[0].plan_json, runs[0].mode
+    packed.compacted = sum(run.compacted for run in runs)
     packed.events = [next(event for event in runs[0].events if event["event"] == "history")]
     for case, run in enumerate(runs):
         move = _Move(case, run.prefix)

@@ -70,9 +70,9 @@ def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
     for each in rows(
         expected(tables).where("input.offset IS NOT NULL OR input.least > 0")  # speed: others need not have an output
         .groupBy("topic", "partition", F.col("input.partition").alias("source"))
-        .agg(*summary.fingerprint(row), F.max("input.offset").alias("highest"))
+        .agg(*summary.fingerprint(row), F.coalesce(F.max("input.offset"), F.lit(-1)).alias("highest"))
     ):  # fmt: skip
-        if each["highest"] is None or each["highest"] >= tables.positions.get(each["source"], 0):
+        if each["highest"] >= tables.positions.get(each["source"], 0):
             return None
         place = each["topic"], each["partition"]
         found[place] = found.get(place, summary.NOTHING) + summary.read(each)

@@ -27,7 +27,8 @@ MUTANTS: dict[str, "Mutant"] = {}
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
     """`run`: the recorded run that it changes; `about`: what happened to it; `pipeline`: whose the run shall be, when
-    it is not the one that was recorded."""
+    it is not the one that was recorded; `alone`: no other can be in its folder, since what happened is a fact of the
+    whole folder, or since its keys are made of partition and number, as the bank's."""
 
     name: str
     run: str
@@ -35,6 +36,7 @@ class Mutant:
     about: str
     change: Callable[[RunData], Expected]
     pipeline: str | None = None
+    alone: bool = False
 
     @property
     def workload(self) -> str:
@@ -59,7 +61,7 @@ def _recorded(name: str) -> RunData:
 
 
 def mutant(
-    run: str, mode: str = "full", *, pipeline: str | None = None
+    run: str, mode: str = "full", *, pipeline: str | None = None, alone: bool = False
 ) -> Callable[[Callable[[RunData], Expected]], Callable[[RunData], Expected]]:
     """Put a function into the catalogue; its docstring says what happened."""
 
@@ -67,7 +69,9 @@ def mutant(
         name = change.__name__.replace("_", "-")
         assert name not in MUTANTS and change.__doc__
         about = " ".join(change.__doc__.split())
-        MUTANTS[name] = Mutant(name=name, run=run, mode=mode, about=about, change=change, pipeline=pipeline)
+        MUTANTS[name] = Mutant(
+            name=name, run=run, mode=mode, about=about, change=change, pipeline=pipeline, alone=alone or run == BANK,
+        )  # fmt: skip
         return change
 
     return add

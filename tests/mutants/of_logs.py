@@ -1,6 +1,6 @@
 """Mutants of logs and readers: inputs that changed, replicas that differ, readers that disagree or miss something."""
 
-from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, mutant, pick, place_of
+from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, input_of, mutant, pick, place_of
 from tests.rundata import Row, RunData
 
 
@@ -41,8 +41,17 @@ def input_tail_lost_before_it_was_read(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def input_tail_lost_beside_another_loss(run: RunData) -> Expected:
+    """The same, and an earlier input of that partition, which the log has, was never sent: two causes."""
+    expected = input_tail_lost_before_it_was_read(run)
+    row = pick(run, partition=2)
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(ZOMBIE)
 def input_tail_lost_beside_an_unread_output(run: RunData) -> Expected:
-    """The same, and the reader missed an output: that says nothing of the input's log."""
+    """The last input of a partition is gone, and the reader missed an output: that says nothing of the input's log."""
     expected = input_tail_lost(run)
     run.outputs.remove(pick(run, partition=2))
     return expected

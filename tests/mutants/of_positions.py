@@ -8,8 +8,10 @@ from tests.mutants.catalogue import (
     ZOMBIE,
     Expected,
     commit,
+    each_of,
     given_up,
     input_of,
+    move_position,
     mutant,
     of_transaction,
     pick,
@@ -135,6 +137,23 @@ def positions_apart(run: RunData) -> Expected:
     """Harmless: a pipeline that does not commit its positions in transactions does not say whose they are."""
     for each in run.commits:
         each.update(dict.fromkeys(TRANSACTION))
+    return {}
+
+
+@mutant(ZOMBIE, pipeline="copy-position-apart")
+def position_apart_one_back(run: RunData) -> Expected:
+    """The same pipeline, and the group's position is one below what the outputs show."""
+    positions_apart(run)
+    move_position(run, 1, -1)
+    last = max(each_of(run, "output", 1), key=lambda row: int(row["source_offset"]))
+    return {"offset-divergence": {place_of(last)}}
+
+
+@mutant(ABORTS, alone=True)
+def position_compacted_away(run: RunData) -> Expected:
+    """Nothing is asserted: the group's log was compacted, and a transaction's position is not in it any more."""
+    run.commits.remove(turns(run, 0)[3])
+    run.compacted = 1
     return {}
 
 

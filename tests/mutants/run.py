@@ -24,7 +24,7 @@ from tests.mutants import (
     of_transactions,
     of_zombies,
 )
-from tests.mutants.catalogue import BANK, MUTANTS, Expected, Mutant
+from tests.mutants.catalogue import MUTANTS, Expected, Mutant
 from tests.packing import Found, judge, pack
 from verifiers import spark as sessions
 
@@ -67,9 +67,8 @@ class Packs:
 
 
 def _pack(mutant: Mutant) -> tuple[str, str]:
-    """Runs of one pipeline can be judged together; not those of the bank, whose keys are made of partition and number.
-    """
-    return (mutant.name if mutant.run == BANK else mutant.workload), mutant.mode
+    """Runs of one pipeline can be judged together, but for those that must be alone."""
+    return (mutant.name if mutant.alone else mutant.workload), mutant.mode
 
 
 def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mutant, Expected, Found]]:
