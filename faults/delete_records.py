@@ -24,7 +24,7 @@ from harness.draw import Chance
 from harness.errors import HarnessError
 from harness.field import Field
 from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
+from harness.protocols import Event, Undo, Workload
 from harness.scenario import FaultSpec
 from harness.wait import until
 
@@ -34,6 +34,10 @@ _POSITIONS_DEADLINE_S = 30.0
 class DeleteRecordsSpec(FaultSpec):
     to: Literal["behind", "up-to", "past"]
     topic: Annotated[str, Key(pattern="^[a-z][a-z-]*$")] = "input"
+
+    def topics(self, workload: Workload) -> Sequence[str]:
+        """Those that a group reads: up to where is a matter of its position."""
+        return tuple(filter(None, ("input", workload.via)))
 
 
 class DeleteRecords:
@@ -68,7 +72,8 @@ class DeleteRecords:
             to=fault.spec.to,
             topic=fault.spec.topic,
             partitions=[
-                {"partition": p, "position": stable[t, p], "low_watermark": mark, "end": ends[t, p]}
+                {"partition": p, "position": stable[t, p], "start": starts[t, p], "low_watermark": mark,
+                 "end": ends[t, p]}
                 for (t, p), mark in sorted(low.items())
             ],
         )
@@ -89,7 +94,7 @@ class DeleteRecords:
         if fault.spec.to == "past":
             if not any(mark["low_watermark"] > mark["position"] for mark in marks):
                 return "no partition's low watermark passed the committed position"
-        elif not any(mark["low_watermark"] > 0 for mark in marks):
+        elif not any(mark["low_watermark"] > mark.get("start", 0) for mark in marks):
             return "no record was deleted"
         return None
 

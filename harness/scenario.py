@@ -15,15 +15,16 @@ Every key is checked; what a fault may say is checked by the fault's own model.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from harness import clients, registry
+from harness import clients, references, registry
 from harness.bugs import BugSpec, ClientErrorSpec
 from harness.errors import BadInput
+from harness.protocols import Workload
 
 DEFAULT_KAFKA = clients.DEFAULT_JAVA  # client and brokers of one release
 
@@ -97,6 +98,10 @@ class FaultSpec(Strict):
     def stops(self) -> Mapping[str, When]:
         """The moments at which a worker stops and waits for the nemesis, by what is added to the fault's id."""
         return {"": self.when} if self.when else {}
+
+    def topics(self, workload: Workload) -> Sequence[str]:
+        """The topics, by the workload's own names, that its key `topic` may name."""
+        return workload.topics
 
     @model_validator(mode="after")
     def _starts_once(self) -> "FaultSpec":
@@ -204,18 +209,18 @@ def _fault(raw: Any, index: int, where: str) -> FaultSpec:
 def _cross_check(scenario: Scenario, where: str) -> None:
     work = scenario.workload
     try:
-        registry.workload(work.name)
+        workload = registry.workload(work.name)
     except BadInput as error:
         raise BadInput(f"{where}: workload.name: {error}") from None
+    if workload.via and work.workers < 2:
+        raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, since a chain has two services")
     if work.message_timeout_ms > work.transaction_timeout_ms:
         raise BadInput(f"{where}: workload.message_timeout_ms: at most transaction_timeout_ms")
     for index, fault in enumerate(scenario.faults):
         if fault.after is not None and fault.after >= index:
             raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")
-        for key, when in fault.stops.items():
-            if when.worker >= work.workers:
-                place = f"{where}: faults[{index}].{key.removeprefix('/') or 'when'}.worker"
-                raise BadInput(f"{place}: {when.worker}; allowed: 0 to {work.workers - 1}")
+        if problem := references.wrong(fault, work, workload):
+            raise BadInput(f"{where}: faults[{index}].{problem}")
 
 
 def _first(error: ValidationError, model: type[BaseModel]) -> str:
@@ -230,6 +235,8 @@ def _first(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     for part in path:
+        if isinstance(part, int):  # which one of a list: they are all alike
+            continue
         annotation = model.model_fields[str(part)].annotation
         candidates = [annotation, *getattr(annotation, "__args__", ())]
         model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
