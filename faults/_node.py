@@ -36,10 +36,12 @@ def strike_node(field: Field, fault: PlannedFault, node: str, act: Callable[[str
     """`strike` of a node that is known by its name."""
     assert isinstance(fault.spec, NodeSpec)
     field.note("fault-target", fault=fault.id, role=fault.spec.target, node=node)
+    before = field.cluster.state(node)
     act(node)
     with suppress(DeadlineError):  # then it is what it is, and is written down as such
         until(f"{node} to be hit", lambda: field.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
-    field.note("node-state", fault=fault.id, node=node, state=field.cluster.state(node))
+    field.note("node-state", fault=fault.id, node=node, before=before, state=field.cluster.state(node),
+               exit_code=field.cluster.exit_code(node))  # fmt: skip
 
 
 def draw_node(chance: Chance) -> Mapping[str, Any] | None:
@@ -50,5 +52,8 @@ def draw_node(chance: Chance) -> Mapping[str, Any] | None:
 
 def not_in_state(wanted: str, fault: PlannedFault, events: Sequence[Event], *, times: int = 1) -> str | None:
     """What to say when the engine did not show the node in that state after the act, so many times."""
-    states = [e["state"] for e in events if e["event"] == "node-state" and e["fault"] == fault.id]
+    told = [e for e in events if e["event"] == "node-state" and e["fault"] == fault.id]
+    if states := [e["before"] for e in told if e.get("before", "running") != "running"]:
+        return f"the node was not running when it was hit: {states}"
+    states = [e["state"] for e in told]
     return None if states == [wanted] * times else f"the node was not {wanted} when it should have been: {states}"

@@ -50,11 +50,12 @@ class KillWorker:
         return None if worker is None else {"target": f"worker-{worker}", "lasts_s": chance.seconds(0.5, 2.5)}
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        """The process must have ended by SIGKILL."""
+        """The process must have ended by SIGKILL, and not before."""
         target = told("fault-target", fault, events)
         ends = [
             e["code"] for e in events
             if e["event"] == "exited" and e["source"] == target["role"] and e["incarnation"] == target["incarnation"]
+            and e["at"] > target["at"]
         ]  # fmt: skip
         return None if ends == [-signal.SIGKILL] else f"{target['role']} was not killed: it ended with {ends}"
 

@@ -52,11 +52,13 @@ class Rebalances:
         """It is over when the last worker was sent away."""
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        away = [e for e in events if e["event"] == "worker-sent-away" and e["fault"] == fault.id]
-        ended = {(e["source"], e.get("incarnation")) for e in events if e["event"] == "exited"}
-        stayed = [e["worker"] for e in away if (e["worker"], e["incarnation"]) not in ended]
-        if len(away) < _LEAST or stayed:
-            return f"{len(away)} workers were sent away, of which {stayed} stayed"
+        """So many members of the group must have ended when they were sent away."""
+        away = {(e["worker"], e["incarnation"]) for e in events
+                if e["event"] == "worker-sent-away" and e["fault"] == fault.id}  # fmt: skip
+        members, ended = ({(e["source"], e.get("incarnation")) for e in events if e["event"] == event}
+                          for event in ("assigned", "exited"))  # fmt: skip
+        if len(away & members) < _LEAST or away - ended:
+            return f"{len(away & members)} members were sent away, and stayed: {sorted(away - ended)}"
         return None
 
 

@@ -23,6 +23,7 @@ from harness.quiesce import not_in_sync
 from harness.wait import until
 
 _BACK_DEADLINE_S = 60.0
+_KILLED = 137
 
 
 class StopSpec(NodeSpec):
@@ -50,6 +51,8 @@ class Stop:
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         assert isinstance(fault.spec, StopSpec)
         times = len(topology.BROKERS) if fault.spec.target == "every-broker" else 1
+        if any(e["event"] == "node-state" and e["fault"] == fault.id and e.get("exit_code") == _KILLED for e in events):
+            return "the node did not end in time, and was killed"
         return not_in_state("exited", fault, events, times=times)
 
 

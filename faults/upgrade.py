@@ -47,16 +47,17 @@ class Upgrade:
         for node in [*controllers, *(node for node in topology.NODES if node not in controllers)]:
             if field.aborted.is_set():
                 raise DeadlineError(f"the run ended before {node} was upgraded")
+            before = field.cluster.image(node)
             field.cluster.replace(node, fault.spec.to)
             until(f"all replicas in sync after {node}", lambda: not not_in_sync(field), deadline_s=_BACK_DEADLINE_S)
-            field.note("node-replaced", fault=fault.id, node=node, image=field.cluster.image(node))
+            field.note("node-replaced", fault=fault.id, node=node, before=before, image=field.cluster.image(node))
 
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        """The engine must have said of every node that it runs the other release's image."""
+        """The engine must have said of every node that it runs the other release's image, and did not before."""
         assert isinstance(fault.spec, UpgradeSpec)
         image = f":{fault.spec.to}-"
         done = {e["node"] for e in events if e["event"] == "node-replaced" and e["fault"] == fault.id
-                and image in e["image"]}  # fmt: skip
+                and image in e["image"] and image not in e.get("before", "")}  # fmt: skip
         left = [node for node in topology.NODES if node not in done]
         return f"not started with {fault.spec.to}: {', '.join(left)}" if left else None
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
+from pydantic import model_validator
 
 from faults._fencing import Fenced, not_fenced
 from faults._told import told
@@ -33,6 +34,9 @@ from harness.wait import until
 
 # About the fewest that a worker makes: so the count stands for a time.
 _TRANSACTIONS_PER_S = 2
+# The phases at which its coordinator has an open transaction of it.
+_OPEN = ("produced", "offsets-sent", "before-commit")
+_ASSIGNED_DEADLINE_S = 10.0
 # So long a successor asks for a position that is not decided.
 _IN_VAIN_S = 1.0
 
@@ -42,6 +46,12 @@ class ZombieSpec(FaultSpec):
     past: Annotated[tuple[Literal["session", "transaction"], ...], Key(min_length=1, strict=False)] = ("session",)
     fenced: Fenced | Literal["never"]
     lasts_s: Annotated[float, Key(gt=0, le=600)] = 60.0
+
+    @model_validator(mode="after")
+    def _has_a_transaction(self) -> "ZombieSpec":
+        if "transaction" in self.past and self.when.phase not in _OPEN:
+            raise ValueError(f"past: no transaction is open at {self.when.phase}; allowed: {', '.join(_OPEN)}")
+        return self
 
     @property
     def pending(self) -> bool:
@@ -57,7 +67,7 @@ class Zombie:
     def inject(self, field: Field, fault: PlannedFault) -> Undo:
         assert isinstance(fault.spec, ZombieSpec)
         worker = fault.spec.when.worker
-        mine = sorted(self._partitions(field, lambda client: client.startswith(f"worker-{worker}-")))
+        mine = self._mine(field, fault.spec)
         incarnation = field.crew.incarnation(worker)
         field.note("fault-target", fault=fault.id, role=f"worker-{worker}", incarnation=incarnation, partitions=mine)
         field.crew.pause(worker)
@@ -125,6 +135,18 @@ class Zombie:
         if spec.pending and any(_commits(e, lost) and not _is(worker, e) for e in early):
             return f"a successor of worker-{worker} did not wait for its position to be decided"
         return None
+
+    def _mine(self, field: Field, spec: ZombieSpec) -> list[int]:
+        """What the group has given to it. Who has nothing, as when a group shares out anew, cannot be seen to lose it:
+        where no fence will show that it was a zombie, it is waited for. Raises DeadlineError."""
+        worker = spec.when.worker
+
+        def mine() -> list[int]:
+            return sorted(self._partitions(field, lambda client: client.startswith(f"worker-{worker}-")))
+
+        if spec.fenced != "never" or "session" not in spec.past:
+            return mine()
+        return until(f"worker-{worker} to have a partition of its group", mine, deadline_s=_ASSIGNED_DEADLINE_S)
 
     @staticmethod
     def _partitions(field: Field, whose: Callable[[str], bool]) -> set[int]:

@@ -237,6 +237,10 @@ class Cluster:
         """What the engine says of the node's container: running, paused, exited, …"""
         return str(self._container(node).status)
 
+    def exit_code(self, node: str) -> int:
+        """With what the node's process ended, when it did: 143 by SIGTERM, 137 by SIGKILL; 0 while it runs."""
+        return int(self._container(node).attrs["State"]["ExitCode"])
+
     def heal(self) -> None:
         """Every node running, every link open. Twice is harmless."""
         for node in topology.NODES:

@@ -31,7 +31,8 @@ def test_every_fault_is_a_witness() -> None:
 @pytest.mark.parametrize(("name", "state"), [("kill", "exited"), ("pause", "paused")])
 def test_a_node_must_have_been_seen_hit(name: str, state: str) -> None:
     fault = planned(name=name, target="broker-1", at_s=1)
-    assert missing(fault, {"event": "node-state", "state": state}) is None
+    assert missing(fault, {"event": "node-state", "before": "running", "state": state}) is None
+    assert "was not running" in str(missing(fault, {"event": "node-state", "before": state, "state": state}))
     assert "running" in str(missing(fault, {"event": "node-state", "state": "running"}))
     assert missing(fault) is not None
 
@@ -43,12 +44,14 @@ def test_a_worker_must_have_ended_by_sigkill() -> None:
     generator = {"event": "exited", "source": "generator", "code": 0}
     assert missing(fault, target, generator, {**ended, "code": -9}) is None
     assert missing(fault, target, {**ended, "code": 17}) is not None
+    assert missing(fault, {**ended, "code": -9}, target) is not None
     assert missing(fault, target, {**ended, "incarnation": 1, "code": -9}) is not None
 
 
 def test_all_links_must_have_been_broken() -> None:
     fault = planned(name="partition", target="worker-0", mode="cut", at_s=1)
-    assert missing(fault, {"event": "links-broken", "broken": 3, "of": 3}) is None
+    assert missing(fault, {"event": "links-broken", "already": 1, "broken": 3, "of": 3}) is None
+    assert missing(fault, {"event": "links-broken", "already": 3, "broken": 3, "of": 3}) is not None
     assert missing(fault, {"event": "links-broken", "broken": 2, "of": 3}) is not None
     assert missing(fault) is not None
 
@@ -57,8 +60,9 @@ def test_all_links_must_have_been_broken() -> None:
                                                     ("past", 8, False)])  # fmt: skip
 def test_records_must_have_been_deleted(to: str, mark: int, enough: bool) -> None:
     fault = planned(name="delete-records", to=to, at_s=1)
-    deleted = {"event": "records-deleted", "partitions": [{"partition": 0, "position": 8, "low_watermark": mark}]}
-    assert (missing(fault, deleted) is None) == enough
+    there = {"partition": 0, "position": 8, "low_watermark": mark}
+    assert (missing(fault, {"event": "records-deleted", "partitions": [{**there, "start": 0}]}) is None) == enough
+    assert to == "past" or missing(fault, {"event": "records-deleted", "partitions": [{**there, "start": mark}]})
 
 
 @pytest.mark.parametrize(
