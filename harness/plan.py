@@ -7,7 +7,7 @@ decide: which node has a role when a fault fires; that is resolved then and reco
 import hashlib
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from harness.scenario import FaultSpec, Scenario, parse
 SCHEMA_VERSION = 1
 TAIL_S = 1.5
 _LATEST_S = 300
+_LATER_S = 120  # a fault ends later than it was meant to where the cluster is slow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,12 @@ class Plan:
     seed: int
     faults: tuple[PlannedFault, ...]
     records_max: int
+
+    @property
+    def lasts_s(self) -> float:
+        """How long the work takes when all goes well: the records at their rate, or the last fault's end."""
+        work = self.scenario.workload
+        return max(work.records / work.records_per_s, _ends_s(self.faults))
 
     @property
     def digest(self) -> str:
@@ -64,19 +71,28 @@ def make(scenario: Scenario, seed: int) -> Plan:
     specs = [*(_choose(spec, dice, scenario) for spec in scenario.faults), *draw.faults(scenario, dice)]
     faults = tuple(PlannedFault(id=f"{index}-{spec.name}", spec=spec) for index, spec in enumerate(specs))
     work = scenario.workload
-    records_max = max(work.records, work.records_per_s * _LATEST_S) + round(work.records_per_s * TAIL_S)
+    latest_s = max(_LATEST_S, _ends_s(faults) + _LATER_S)
+    records_max = max(work.records, round(work.records_per_s * latest_s)) + round(work.records_per_s * TAIL_S)
     return Plan(scenario=scenario, seed=seed, faults=faults, records_max=records_max)
 
 
 def read(path: Path) -> Plan:
     """Read a plan.json back. Raises BadInput when it is missing or is not one."""
     raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="a run's folder has a plan.json")
-    faults = [{key: value for key, value in fault.items() if key != "id"} for fault in raw["faults"]]
-    scenario = parse({**raw["scenario"], "faults": faults}, where=str(path))
-    planned = tuple(
-        PlannedFault(id=stored["id"], spec=spec) for stored, spec in zip(raw["faults"], scenario.faults, strict=True)
-    )
-    return Plan(scenario=scenario, seed=raw["seed"], faults=planned, records_max=raw["records_max"])
+    with documents.as_told(path):
+        faults = [{key: value for key, value in fault.items() if key != "id"} for fault in raw["faults"]]
+        scenario = parse({**raw["scenario"], "faults": faults}, where=str(path))
+        planned = tuple(
+            PlannedFault(id=stored["id"], spec=spec)
+            for stored, spec in zip(raw["faults"], scenario.faults, strict=True)
+        )
+        return Plan(scenario=scenario, seed=raw["seed"], faults=planned, records_max=raw["records_max"])
+
+
+def _ends_s(faults: Sequence[PlannedFault]) -> float:
+    """When the last fault that has a time is meant to end."""
+    ends = (fault.spec.at_s + fault.spec.lasts_s for fault in faults if fault.spec.at_s is not None)
+    return max(ends, default=0.0)
 
 
 def _choose(spec: FaultSpec, dice: random.Random, scenario: Scenario) -> FaultSpec:

@@ -40,7 +40,7 @@ _TOPIC_CONFIG = {
     "message.timestamp.type": "CreateTime",
 }
 _READY_DEADLINE_S = 60.0
-_WORK_DEADLINE_S = 900.0
+_WORK_MARGIN_S = 900.0
 
 
 class Run:
@@ -90,6 +90,9 @@ class Run:
             return self.verify()
         except HarnessError as error:
             return self.broken(error)
+        except KeyboardInterrupt as stopped:
+            self.broken(stopped)
+            raise
         except Exception as error:  # a fault of ours; the run says so
             (self.folder / "traceback.txt").write_text(traceback.format_exc())
             return self.broken(error)
@@ -112,10 +115,10 @@ class Run:
         )  # fmt: skip
         if self._faults:
             self._nemesis.start()
-            self._nemesis.wait(_WORK_DEADLINE_S)
+            self._nemesis.wait(self.plan.lasts_s + _WORK_MARGIN_S)
         else:
             self._nemesis.leave_out()
-        self.crew.finish_generator(_WORK_DEADLINE_S)
+        self.crew.finish_generator(self.plan.lasts_s + _WORK_MARGIN_S)
 
     def heal(self) -> None:
         """Undo whatever may still be broken."""

@@ -1,7 +1,8 @@
 """A green run must have been able to be red: what must have happened, read from the history alone.
 
 For each fault: it was injected; it had the effect it stands for (`Witness`); a transaction committed between injection
-and heal (when it lasts), and one after the heal. And what the scenario names: so many transactions open when it struck.
+and heal (when it lasts), and one after the heal. And what the scenario names: so many transactions open when it struck,
+so many inputs acknowledged at least.
 (Whether the live observer saw anything, `verifiers/readers.py` asks.)
 """
 
@@ -21,6 +22,10 @@ def vacuous(plan: Plan, events: Sequence[Event]) -> list[Reason]:
     found = [problem for planned in plan.faults for problem in _problems(planned, plan, events)]
     if not any(event["event"] == "outcome" and event["type"] == "ok" for event in events):
         found.append("no worker ever committed")
+    least = plan.scenario.workload.records
+    for event in events:
+        if event["event"] == "finished" and event["source"] == "generator" and event["acknowledged"] < least:
+            found.append(f"of {least} inputs at least, {event['acknowledged']} were acknowledged: the load was less")
     return [Reason(kind="vacuous", says=says) for says in found]
 
 
