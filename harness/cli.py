@@ -17,7 +17,9 @@
 import argparse
 import re
 import signal
+import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -33,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status. (The console script passes it on to the system.)"""
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not so of a job in the background
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         return int(options.command(options))
     except BadInput as error:
@@ -44,10 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("onceproof: interrupted; what it started is ended", file=sys.stderr)  # noqa: T201
         return FAILED
+    except Exception as error:
+        if not _of_the_machine(error):
+            traceback.print_exc()
+        print(f"onceproof: {type(error).__name__}: {error}; `onceproof doctor` says what is missing", file=sys.stderr)  # noqa: T201
+        return FAILED
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """Ends what runs. A second signal would end the ending, and leave containers behind: it is not heard."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    print("onceproof: interrupted; ending what it started", file=sys.stderr)  # noqa: T201
     raise KeyboardInterrupt
+
+
+def _of_the_machine(error: Exception) -> bool:
+    """Whether it says what the machine lacks, an engine, a disk, a program: where in our code is no matter then."""
+    return isinstance(error, OSError | subprocess.SubprocessError) or type(error).__module__.startswith("docker.")
 
 
 def _parser() -> argparse.ArgumentParser:

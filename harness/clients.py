@@ -71,7 +71,7 @@ def _confluent_kafka(wanted: str) -> Path:
     folder = places.home() / "clients"
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"confluent-kafka-{wanted}"
-    with FileLock(folder / f".{target.name}.lock"):
+    with FileLock(folder / f".{target.name}.lock", timeout=_INSTALL_DEADLINE_S):
         if not target.is_dir():
             work = target.with_name(f".{target.name}")
             done = subprocess.run(

@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
         images.kafka(version)  # an unknown version is refused before anything starts
     for client in {each.workload.client for each in loaded.values()}:
         clients.prepare(client)
+    _writable(options.runs)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     runs = [(each, seed + number) for number in range(options.times) for each in loaded.values()]
     named = {each.name: str(path) for path, each in loaded.items()} if len(paths) > 1 else {}
@@ -118,6 +119,9 @@ def matrix(options: argparse.Namespace) -> int:
         if not cell.result:
             images.kafka(cell.kafka)
             clients.prepare(cell.client)
+    folder = _writable(options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S"))
+    told = options.json or folder / "matrix.json"
+    _writable(told.parent)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     statuses = [AS_EXPECTED]
 
@@ -125,13 +129,11 @@ def matrix(options: argparse.Namespace) -> int:
         _say("  ".join(matrix.columns(cell)))
         statuses.append(_status(results))
 
-    folder = options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S")
-    folder.mkdir(parents=True)
     with Progress(quiet=options.quiet) as progress:
         how = many.Options(folder=folder, progress=progress, command=_said, master=options.spark_master)
         found = matrix.run(wanted, seed, how, done)
     _table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
-    matrix.write_json(found, options.json or folder / "matrix.json")
+    matrix.write_json(found, told)
     matrix.write_junit(found, folder)
     _say(f"matrix: {matrix.write_page(found, folder)}")
     if before is not None:
@@ -149,11 +151,15 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def soak(options: argparse.Namespace) -> int:
-    from harness import many, scenario, soak
+    from harness import images, many, scenario, soak
 
     paths = options.scenarios or [places.scenarios_dir() / "soak"]
     loaded = [_with_random(scenario.load(file)) for path in paths for file in _find(path)]
-    options.folder.mkdir(parents=True, exist_ok=True)
+    for version in {each.cluster.version for each in loaded}:
+        images.kafka(version)
+    for client in {each.workload.client for each in loaded}:
+        clients.prepare(client)
+    _writable(options.folder)
     with Progress(quiet=options.quiet) as progress:
         how = many.Options(folder=options.folder, progress=progress, master=options.spark_master,
                            command=_said)  # fmt: skip
@@ -166,7 +172,7 @@ def soak(options: argparse.Namespace) -> int:
 def bench(options: argparse.Namespace) -> int:
     from harness import bench, bench_wire
 
-    options.folder.mkdir(parents=True, exist_ok=True)
+    _writable(options.folder)
     if options.what == "wire":
         with Progress(quiet=options.quiet) as progress:
             rates = bench_wire.wire(records=options.records, sizes=options.sizes, rounds=options.rounds,
@@ -265,6 +271,15 @@ def _find(path: Path) -> list[Path]:
         if path.name in (candidate.name, candidate.stem) and len(path.parts) == 1:
             return [candidate]
     raise BadInput(f"{path}: no such scenario; a TOML file, or one of {', '.join(name.stem for name in names)}")
+
+
+def _writable(folder: Path) -> Path:
+    """The folder, made when it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be a folder to write to: {error.strerror}") from None
+    return folder
 
 
 def _run_folder(folder: Path) -> None:

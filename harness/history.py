@@ -79,6 +79,8 @@ def read(path: Path) -> list[Event]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; a run's folder has a history.jsonl") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
     events = list(_parse(text, path))
     if not events or events[0].get("schema_version") != SCHEMA_VERSION:
         raise BadInput(f"{path}: line 1: expected a header with schema_version {SCHEMA_VERSION}")

@@ -58,7 +58,7 @@ def _fetch(name: str, coordinates: Sequence[str]) -> Path:
     if target.is_dir():
         return target
     jars_dir().mkdir(parents=True, exist_ok=True)
-    with FileLock(jars_dir() / f".{name}.lock"):
+    with FileLock(jars_dir() / f".{name}.lock", timeout=_FETCH_DEADLINE_S):
         if not target.is_dir():
             _retrieve(name, coordinates, target)
     return target

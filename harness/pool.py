@@ -26,6 +26,7 @@ from harness.errors import HarnessError
 from harness.scenario import ClusterSpec
 
 Say = Callable[[str], None]
+_OTHERS_DEADLINE_S = 600.0
 
 
 @contextmanager
@@ -70,8 +71,9 @@ class Clusters:
 
     def keep_only(self, specs: Iterable[ClusterSpec]) -> None:
         """Give back those that are none of these."""
-        for key in set(self._held) - {spec.model_dump_json() for spec in specs}:
-            self._give_back(key)
+        with ExitStack() as all_of_them:  # also when one of them cannot be taken down
+            for key in set(self._held) - {spec.model_dump_json() for spec in specs}:
+                all_of_them.callback(self._give_back, key)
 
     def close(self) -> None:
         self.keep_only(())
@@ -176,7 +178,7 @@ def _reopen(name: str, spec: ClusterSpec) -> Cluster | None:
 
 def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
     places.clusters_dir().mkdir(parents=True, exist_ok=True)
-    with FileLock(places.clusters_dir() / ".addresses.lock"):
+    with FileLock(places.clusters_dir() / ".addresses.lock", timeout=_OTHERS_DEADLINE_S):  # one starts at a time
         address = free_address()
         lock = FileLock(places.clusters_dir() / f"{address.name}.lock", thread_local=False)
         lock.acquire(timeout=0)

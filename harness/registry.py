@@ -67,7 +67,10 @@ def _from_file(name: str) -> Workload:
         raise BadInput(f"workload {name!r}: no Python file at {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the file does
+        raise BadInput(f"workload {name!r}: {path} cannot be loaded: {type(error).__name__}: {error}") from error
     if not hasattr(module, attribute):
         raise BadInput(f"workload {name!r}: {path} has no {attribute}")
     found: Workload = getattr(module, attribute)

@@ -100,14 +100,15 @@ def decide(findings: Sequence[Finding], reasons: Sequence[Reason]) -> Word:
 def read(path: Path) -> Results:
     """Read a results.json back. Raises BadInput when it is missing or not one."""
     raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="`onceproof verify` makes it")
-    raw["findings"] = [Finding(**each) for each in raw["findings"]]
-    raw["reasons"] = [Reason(**each) for each in raw["reasons"]]
-    raw["checks"] = [
-        CheckResult(**{
-            **each,
-            "findings": [Finding(**found) for found in each["findings"]],
-            "reasons": [Reason(**reason) for reason in each["reasons"]],
-        })
-        for each in raw["checks"]
-    ]  # fmt: skip
-    return Results(**raw)
+    with documents.as_told(path):
+        raw["findings"] = [Finding(**each) for each in raw["findings"]]
+        raw["reasons"] = [Reason(**each) for each in raw["reasons"]]
+        raw["checks"] = [
+            CheckResult(**{
+                **each,
+                "findings": [Finding(**found) for found in each["findings"]],
+                "reasons": [Reason(**reason) for reason in each["reasons"]],
+            })
+            for each in raw["checks"]
+        ]  # fmt: skip
+        return Results(**raw)

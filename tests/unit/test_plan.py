@@ -47,7 +47,7 @@ def test_secrets_stay_out() -> None:
     assert '"linger.ms": 3' in text
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema_version": 99}', "{"])
+@pytest.mark.parametrize("text", ["", "[]", '{"schema_version": 99}', '{"schema_version": 1}', "{"])
 def test_what_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
