@@ -54,6 +54,10 @@ class Worker:
                 self._take_over(batch.assigned)
             for reset in batch.resets:
                 self._child.emit("position-reset", **reset)
+            if batch.assigned and self._wiring.names == "partition":
+                # Before it was fenced, the last owner may have committed behind the position that was asked for.
+                self._reader.rewind()
+                continue
             for part in batch.parts() if self._wiring.names == "partition" else [batch]:
                 if part.records and not self._whole(part):
                     break  # the reader went back to the committed positions: what is left comes again
