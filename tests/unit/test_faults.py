@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from harness import registry
+from harness import registry, topology
 from harness.plan import PlannedFault, make
 from harness.protocols import Witness
 from harness.scenario import parse
+from harness.vacuity import vacuous
 
 AT = {"worker": 0, "phase": "produced", "count": 3}
 
@@ -143,3 +144,41 @@ def test_a_feature_must_have_been_raised() -> None:
     assert missing(fault, target, {"event": "feature-raised"}) is None
     assert missing(fault, target) is not None
     assert missing(fault, {**target, "before": 2}, {"event": "feature-raised"}) is not None
+
+
+def test_members_must_have_been_sent_away() -> None:
+    fault = planned(name="rebalances", at_s=1)
+    away = [{"event": "worker-sent-away", "worker": f"worker-{worker}", "incarnation": 1} for worker in range(3)]
+    joined, gone = ([{"event": event, "source": f"worker-{worker}", "incarnation": 1} for worker in range(3)]
+                    for event in ("assigned", "exited"))  # fmt: skip
+    assert missing(fault, *away, *joined, *gone) is None
+    assert missing(fault, *away, *joined, *gone[:2]) is not None
+    assert missing(fault, *away, *joined[:2], *gone) is not None
+    assert missing(fault, *away[:1] * 3, *joined, *gone) is not None
+
+
+def test_nodes_must_have_run_another_release_before() -> None:
+    fault = planned(name="upgrade", at_s=1, to="4.3.1")
+    done = [{"event": "node-replaced", "node": node, "before": "kafka:4.2.0-1", "image": "kafka:4.3.1-1"}
+            for node in topology.NODES]  # fmt: skip
+    assert missing(fault, *done) is None
+    assert missing(fault, *done[1:]) is not None
+    assert missing(fault, {**done[0], "before": "kafka:4.3.1-1"}, *done[1:]) is not None
+
+
+def test_a_node_that_had_to_be_killed_was_not_stopped() -> None:
+    fault = planned(name="stop", target="broker-1", at_s=1)
+    ended = {"event": "node-state", "before": "running", "state": "exited"}
+    assert missing(fault, {**ended, "exit_code": 143}) is None
+    assert missing(fault, {**ended, "exit_code": 137}) is not None
+
+
+def test_less_load_than_was_asked_for_shows_less() -> None:
+    asked = {"name": "x", "about": "x", "workload": {"name": "copy", "records": 100}}
+    plan = make(parse(asked, where="test"), 1)
+    told = [{"at": 1.0, "source": "worker-0", "event": "outcome", "type": "ok"},
+            {"at": 2.0, "source": "generator", "event": "finished", "records": 120, "acknowledged": 100}]  # fmt: skip
+    assert vacuous(plan, told) == []
+    [reason] = vacuous(plan, [told[0], {**told[1], "acknowledged": 99}])
+    assert reason.kind == "vacuous"
+    assert "99" in reason.says
