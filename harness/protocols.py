@@ -168,12 +168,15 @@ class Workload:
     rows: tuple[str, ...] = field(default=())
 
     @property
+    def sends_positions(self) -> bool:
+        """Whether a worker's transaction has the position of what it read."""
+        return self.wiring.transactional and self.wiring.position == "in-transaction" and not self.wiring.each_topic
+
+    @property
     def one_transaction(self) -> bool:
         """Whether an input's outputs and its position are in one transaction, so that each must tell of the other. (In
         a chain the outputs are another service's than the input's position.)"""
-        wiring = self.wiring
-        together = wiring.transactional and wiring.position == "in-transaction" and not wiring.each_topic
-        return together and not self.via
+        return self.sends_positions and not self.via
 
     @property
     def judged(self) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ class Small(RunData):
                    "incarnation": 1, "transaction": self._made[worker]}  # fmt: skip
             if took:
                 self.outputs.append(row)
-                self.observed.append({"topic": PREFIX + topic, "at": 1.0, **{
+                self.observed.append({"topic": PREFIX + topic, "at": 1e6, **{
                     key: row[key] for key in ("partition", "offset", "number", "digest")}})  # fmt: skip
         last = start + len(sources) - 1
         self.batch(topic, partition, start, last, worker, fate="visible" if took else "aborted")
@@ -267,9 +267,18 @@ def write_position_late(run: Small, draw: Draw) -> None:
         run.commits.append({**commit, "offset": len(run.commits) + 10, "fate": "visible"})
 
 
+def stop_before_commit(run: Small, draw: Draw) -> None:
+    """A worker stood before its commit for a fault; it may never have gone on."""
+    if event := _one(draw, [e for e in run.events if e["event"] == "invoke"]):
+        mine = {key: event[key] for key in ("incarnation", "transaction")} | {"fault": f"{len(run.events)}-kill-worker"}
+        for told in ("at-phase", "went-on")[: draw(st.integers(1, 2))]:
+            run.note(event["source"], told, phase="before-commit", **mine)
+
+
 def change_observed(run: Small, draw: Draw) -> None:
     if row := _one(draw, run.observed):
-        row[draw(st.sampled_from(("digest", "offset")))] += draw(st.integers(1, 3))
+        what = draw(st.sampled_from(("digest", "offset", "at")))
+        row[what] = row[what] + draw(st.integers(1, 3)) if what != "at" else draw(st.integers(0, 30)) + 0.5
 
 
 def delete_records(run: Small, draw: Draw) -> None:
@@ -311,5 +320,6 @@ def hang(run: Small, draw: Draw) -> None:
 BREAKS = (
     drop_output, unread_output, double_output, change_output, swap_outputs, change_fate, drop_batch, change_batch,
     move_position, change_input, forget_acknowledgement, write_strange_input, store_input_again, change_history,
-    change_commit, write_position_late, change_observed, delete_records, hide_the_end, move_start, hang,
+    change_commit, write_position_late, stop_before_commit, change_observed, delete_records, hide_the_end, move_start,
+    hang,
 )  # fmt: skip

@@ -66,7 +66,8 @@ class Oracle(LogOracle):
         fitting = [row for row in standing if (row["topic"], row["number"]) not in suspects]
         self._order(fitting)
         self._apart(fitting)
-        self._given_up([whole[key] for key in suspects if key in whole])
+        self._without_outputs([whole[key] for key in suspects if key in whole])
+        self._back()
 
     def _due(self, strangers: list[Row]) -> dict[tuple[str, Any], dict[int, "Due"]]:
         due: dict[tuple[str, Any], dict[int, Due]] = defaultdict(lambda: defaultdict(Due))
@@ -105,9 +106,10 @@ class Oracle(LogOracle):
         self._add("reset-skip" if self._reset(due, self._skipped) else "lost", "input", partition, offset)
 
     def _positions(self, there: dict[tuple[str, Any], list[Row]], above: set[Any], short: set[int]) -> None:
-        pending = {(*transaction_of(each), each["partition"]) for each in self.run.commits if each["fate"] == "open"}
         for row in (row for key in above for row in there.get(key, ())):
-            if (*transaction_of(row), row["source_partition"]) not in pending:
+            coming = [each["position"] for each in self.run.commits if each["fate"] == "open"
+                      and transaction_of(each) == transaction_of(row) and each["partition"] == row["source_partition"]]
+            if row["source_offset"] is None or row["source_offset"] >= max(coming, default=0):
                 self._add("offset-divergence", *place_of(row))
         for each in self.run.partitions:
             beyond = self.run.positions.get(each["partition"], 0) > each["high_watermark"]
@@ -126,12 +128,25 @@ class Oracle(LogOracle):
             if position is None or row["source_offset"] is None or row["source_offset"] >= position:
                 self._add("offset-divergence", *place_of(row))
 
-    def _given_up(self, suspects: list["Due"]) -> None:
-        """Positions of transactions that never came to commit, and of which nothing else is visible."""
+    def _back(self) -> None:
+        """Positions of a worker's transaction behind those of a later one, and lower."""
+        before: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for commit in sorted(self.run.commits, key=lambda each: int(each["offset"])):
+            if commit["fate"] != "visible" or commit["worker"] is None:
+                continue
+            mine = before[commit["partition"], commit["worker"], commit["incarnation"]]
+            if (any(each["transaction"] > commit["transaction"] for each in mine)
+                    and any(each["position"] > commit["position"] for each in mine)
+                    and (commit["partition"], commit["offset"]) not in self.late):  # fmt: skip
+                self._add("offset-divergence", "input", commit["partition"], commit["position"])
+            mine.append(commit)
+
+    def _without_outputs(self, suspects: list["Due"]) -> None:
+        """Positions of transactions of which nothing else is visible, and that never came to commit or had outputs."""
         seen = {transaction_of(row) for row in self.run.outputs}
         for commit in (each for each in self.run.commits if each["fate"] == "visible"):
             owner, partition = transaction_of(commit), commit["partition"]
-            if owner not in self.never - seen or (partition, commit["offset"]) in self.late:
+            if owner not in (self.never | self.had) - seen or (partition, commit["offset"]) in self.late:
                 continue
             spans = [event["sources"][str(partition)] for event in self.run.events
                      if str(partition) in event.get("sources", {}) and told_by(event) == owner]  # fmt: skip

@@ -59,13 +59,28 @@ class LogOracle:
         rows = [row for row in [*self.run.outputs, *observed]
                 if self.log.get(place_of(row), {"fate": "visible"})["fate"] != "visible"]  # fmt: skip
         self.never = {t for t, said in told.items() if "invoke" not in said or "fail" in said}
+        went_on = {(e["source"], e["incarnation"], e["fault"]) for e in self.run.events if e["event"] == "went-on"}
+        self.never |= {told_by(e) for e in self.run.events if e["event"] == "at-phase" and e["phase"] == "before-commit"
+                       and (e["source"], e["incarnation"], e["fault"]) not in went_on}  # fmt: skip
         rows += [row for row in self.run.outputs if transaction_of(row) in self.never]
+        rows += [row for row in self.run.outputs if self._seen_early(row, observed)]
         for row in rows:
             self._add("aborted-read", *place_of(row))
         return rows
 
+    def _seen_early(self, row: Row, observed: list[Row]) -> bool:
+        """Whether the observer saw an output before its worker called commit, where its manifest can be judged."""
+        called = [e["t"] for e in self.run.events if e["event"] == "invoke" and told_by(e) == transaction_of(row)]
+        seen = [each["at"] for each in observed if place_of(each) == place_of(row)]
+        here = row["topic"], row["partition"]
+        parts = [e["outputs"].get(f"{self.run.prefix}{row['topic']}/{row['partition']}", (0, 0, -1))
+                 for e in self.run.events if e["event"] == "invoke" and told_by(e) == transaction_of(row)]  # fmt: skip
+        told = any(first <= row["offset"] <= last and first >= self.start[here] for _, first, last in parts)
+        return bool(told and seen and here not in self.found.incomplete and min(seen) + 0.001 < min(called))
+
     def _torn(self) -> tuple[list[Row], list[Row]]:
         torn = []
+        self.had: set[Transaction] = set()
         for event in self.run.events:
             if event["event"] != "invoke":
                 continue
@@ -82,6 +97,7 @@ class LogOracle:
                     if (batch := self.log.get((topic, partition, offset))) and batch["control"] is None
                 ) if own and own["control"] is None else 0  # fmt: skip
                 parts.append((topic, partition, first, count, visible))
+                self.had.add(told_by(event))
             seen = sum(min(count, visible) for *_, count, visible in parts)
             if 0 < seen < sum(count for *_, count, _ in parts):
                 torn.append(event)

@@ -142,7 +142,7 @@ class RunData:
             self.observed.append(
                 {**{key: added[key] for key in ("partition", "offset", "number")},
                  "digest": added.get("content") or added["digest"], "topic": self.prefix + topic,
-                 "at": self.observed[-1]["at"]}
+                 "at": max(each["at"] for each in self.observed)}
             )  # fmt: skip
         return added
 

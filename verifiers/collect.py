@@ -172,6 +172,8 @@ def _standing(field: Field, partitions: list[Partition]) -> dict[str, Any]:
          "known_as": known.get((each.producer_id, each.partition))}
         for each in admin.open_producers([*partitions, *map(admin.offsets_partition, field.names.groups)])
     ]  # fmt: skip
+    if any(each["known_as"] is None for each in open_transactions):
+        field.cluster.used_up = True  # no later run on this cluster could tell that it is not its own
     return {"positions": positions, "open_transactions": open_transactions}
 
 

@@ -76,7 +76,7 @@ def check(tables: Tables) -> CheckResult:
     ]
     reasons += [
         Reason(kind="indeterminate", says=f"{each['topic']}/{each['partition']} starts at {each['start']}: no fault "
-               f"deleted its records{f' beyond {to}' if to else ''}")
+               f"deleted its records beyond {to}")
         for each in tables.pinned
         if each["topic"] == tables.input_topic
         and each["start"] > (to := _deleted_to(tables, "input", each["partition"]))

@@ -2,12 +2,14 @@
 
     offset-divergence    an output is visible whose input lies at or above the group's committed position, or whose own
                          transaction committed no position behind its input; or a position is committed whose
-                         transaction was given up; or the last position lies beyond the end of the log
+                         transaction was given up, or has no other effect; or it goes back to that of an earlier
+                         transaction; or the last position lies beyond the end of the log
 
     position of input/3: 44      output of input/3 offset 44 is visible: its position was never committed
     position of input/3: 46      but input/3 ends at 45
     transaction 9: inputs 40..49 visible, its position 50 aborted; transaction 10 has committed 60: nothing is lost, but
                          had the worker died between the two, 40..49 would have been done again
+    positions in the log, of one worker: transaction 8's 50, 9's 60, 8's 50 again, 10's 70: a request of 8 came late
 
 With position and outputs in one transaction there is no excuse for any of it. A position whose transaction still has to
 be ended on its partition is not missing, but late: the run has not come to rest. (Inputs below the position without
@@ -18,7 +20,7 @@ cause, one class.)
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Finding
@@ -28,14 +30,15 @@ from verifiers.spark import rows
 from verifiers.tables import TRANSACTION, Tables
 
 CLAIM = "outputs and positions tell of the same inputs, transaction by transaction and at rest"
-_SAYS = "outputs above the position of their group or transaction; positions of what was given up, or beyond the end"
+_SAYS = "outputs above their group's or transaction's position; positions of what came to nothing, gone back or too far"
 _OWN = ["source_partition", *TRANSACTION]
 
 
 def check(tables: Tables) -> CheckResult:
     beyond, above = explained(tables, "offset-divergence", _beyond_end(tables)), _above(tables)
-    if tables.workload.one_transaction and not tables.facts["compacted"]:
-        above += _apart(tables) + _given_up(tables)
+    if not tables.facts["compacted"]:
+        above += _apart(tables) if tables.workload.one_transaction else []
+        above += _without_outputs(tables) + _back(tables) if tables.workload.sends_positions else []
     if not beyond and not above:
         return CheckResult(name="offsets", claim=CLAIM)
     count = len(beyond) + sum(each.count for each in above)
@@ -51,8 +54,11 @@ def _above(tables: Tables) -> list[Finding]:
         return []
     wrong = suspects.where("from_o >= coalesce(position, 0)").where(~F.col("from_p").isin(*zombies.moved(tables)))
     due = wrong.select(*causes.KEY, F.col("from_p").alias("p"), F.col("from_o").alias("o"), "position")
-    pending = _positions(tables, "fate = 'open'").select(*_OWN)
-    outputs = causes.standing(tables).join(due, causes.KEY).join(pending, _OWN, "left_anti")
+    # In a chain the output is another service's: whoever's position is on its way to where the input was.
+    whose = ["source_partition"] if tables.workload.via else _OWN
+    pending = _positions(tables, "fate = 'open'").groupBy(*whose).agg(F.max("position").alias("coming"))
+    outputs = causes.standing(tables).join(due, causes.KEY).join(pending, whose, "left")
+    outputs = outputs.where("NOT coalesce(source_offset < coming, false)")
     return finding(tables, "offset-divergence", _SAYS, outputs, partial(_output, tables))
 
 
@@ -78,11 +84,14 @@ def _positions(tables: Tables, which: str) -> DataFrame:
     return tables.commits.where(which).withColumnRenamed("partition", "source_partition")
 
 
-def _given_up(tables: Tables) -> list[Finding]:
-    """Committed positions of transactions whose worker never called commit, and of which nothing else is visible. Where
-    inputs of theirs have no output, these are `lost`."""
-    wrong = tables.commits.where("fate = 'visible'").join(F.broadcast(atomicity.given_up(tables)), TRANSACTION)
-    wrong = wrong.join(summary.output_stretches(tables).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
+def _without_outputs(tables: Tables) -> list[Finding]:
+    """Committed positions of transactions of which nothing else is visible, though they were given up, or their
+    manifest tells of outputs. Where inputs of theirs have no output, these are `lost`."""
+    judged = F.col("topic").isin(*tables.workload.judged)
+    had = atomicity.told_parts(tables).where(judged).select(*TRANSACTION)
+    visible = tables.commits.where("fate = 'visible'")
+    wrong = visible.join(summary.output_stretches(tables).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
+    wrong = wrong.join(atomicity.given_up(tables).unionAll(had), TRANSACTION, "left_semi")
     late, suspects = zombies.by_group(tables), accounts.suspects(tables)
     if late is not None:
         wrong = wrong.join(late, ["partition", "offset"], "left_anti")
@@ -94,6 +103,23 @@ def _given_up(tables: Tables) -> list[Finding]:
         # Who was killed before it called commit did not say what it had read: up to its position, at most.
         inside = F.expr("from_p = partition AND from_o >= coalesce(span[0], 0) AND from_o < coalesce(span[1], reach)")
         wrong = wrong.join(spans.join(suspects, inside).select(*mine), mine, "left_anti")
+    return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
+
+
+def _back(tables: Tables) -> list[Finding]:
+    """Committed positions of a transaction behind those of a later one of the same worker, and lower: had the worker
+    died then, what lies between would have been done again."""
+    before = Window.partitionBy("partition", *TRANSACTION[:2]).orderBy("offset").rowsBetween(
+        Window.unboundedPreceding, -1
+    )  # fmt: skip
+    told = tables.commits.where("fate = 'visible'")
+    wrong = (
+        told.withColumn("latest", F.max("transaction").over(before)).withColumn("high", F.max("position").over(before))
+        .where("transaction < latest AND position < high")
+    )  # fmt: skip
+    late = zombies.by_group(tables)
+    if late is not None:
+        wrong = wrong.join(late, ["partition", "offset"], "left_anti")
     return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
 
 

@@ -42,7 +42,7 @@ def inconsistent(tables: Tables) -> DataFrame | None:
     hidden = atomicity.aborted(tables)
     if hidden is not None:
         differ = differ.join(hidden, PLACE, "left_anti")
-    return unless_empty(differ.drop("hole").dropDuplicates())
+    return unless_empty(differ.drop("hole", "at").dropDuplicates())
 
 
 def check(tables: Tables) -> CheckResult:

@@ -34,13 +34,13 @@ INPUTS = "partition int, offset bigint, number bigint, digest bigint"
 OUTPUTS = ("topic string, partition int, offset bigint, number bigint, digest bigint, source_partition int, "
            "source_offset bigint, worker int, incarnation int, transaction bigint, content bigint, total bigint, "
            "grouping bigint, via_partition int, via_offset bigint")  # fmt: skip
-OBSERVED = "topic string, partition int, offset bigint, number bigint, digest bigint"
+OBSERVED = "topic string, partition int, offset bigint, number bigint, digest bigint, at double"
 BATCHES = ("topic string, partition int, broker string, first bigint, last bigint, records int, producer_id bigint, "
            "producer_epoch smallint, sequence int, transactional boolean, control string, crc bigint, "
            "coordinator_epoch int, fate string")  # fmt: skip
 COMMITS = ("offset bigint, partition int, position bigint, worker int, incarnation int, transaction bigint, "
            "producer_id bigint, producer_epoch smallint, fate string")  # fmt: skip
-_EVENTS = ("event string, source string, incarnation int, transaction bigint, type string, "
+_EVENTS = ("event string, source string, incarnation int, transaction bigint, type string, t double, "
            "sources map<string, array<bigint>>, outputs map<string, array<bigint>>")  # fmt: skip
 TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
@@ -153,7 +153,7 @@ class Tables:
     @kept
     def transactions(self) -> DataFrame:
         """The history's transactions: worker, incarnation, transaction, event (begin, invoke, outcome), type, sources,
-        outputs. Read by Spark, since there is a line for each."""
+        outputs, t (seconds, by the clock of the observer's `at`). Read by Spark, since there is a line for each."""
         told = self.spark.read.schema(_EVENTS).json(str(self.folder / "history.jsonl"))
         mine = told.where("event IN ('begin', 'invoke', 'outcome')")  # speed: no other says how one ended
         return mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source")

@@ -20,6 +20,7 @@ ZOMBIE, ABORTS, TOTALS, DELETES = "zombie", "aborts", "totals", "deletes"
 TWICE, BANK, CHAIN = "twice", "bank", "chain"
 # What of an output says where it comes from.
 ORIGIN = ("number", "digest", "source_partition", "source_offset")
+AGAIN = 9_000  # the number of a transaction that does something again
 Expected = dict[str, set[Place]]
 MUTANTS: dict[str, "Mutant"] = {}
 
@@ -129,7 +130,7 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     """Send these outputs again in a transaction of their own, at the end of the log, which commits the same positions;
     returns the new ones."""
     first = rows[0]
-    own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": 9_000}
+    own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": AGAIN}
     outputs, added = {}, []
     for topic, partition in sorted({(row["topic"], row["partition"]) for row in rows}):
         mine = sorted((row for row in rows if (row["topic"], row["partition"]) == (topic, partition)),
@@ -151,7 +152,7 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
         end["end"] = end["high_watermark"] = last + 2
     run.outputs += added
     commit(run, [{**each, **own, "offset": each["offset"] + 0.5} for each in positions_of(run, first)])
-    told = {**run.invoke(first), "transaction": 9_000, "outputs": outputs}
+    told = {**run.invoke(first), "transaction": AGAIN, "outputs": outputs}
     for event in ("begin", "invoke", "outcome"):
         run.events.append({**told, "event": event, "type": "ok"})
     return added

@@ -1,6 +1,6 @@
 """Mutants of a chain: what happens in the topic between two services."""
 
-from tests.mutants.catalogue import CHAIN, Expected, input_of, mutant, pick, place_of
+from tests.mutants.catalogue import CHAIN, Expected, input_of, mutant, pick, place_of, positions_of, turns
 from tests.mutants.of_resets import reset
 from tests.rundata import Row, RunData
 
@@ -82,6 +82,24 @@ def doubled_when_the_second_service_went_back(run: RunData) -> Expected:
     reset(run, offset + 1, 0)
     again = run.insert_output(row, row["offset"], counted=True)
     return {"duplicate": {place_of(row), place_of(again)}}
+
+
+@mutant(CHAIN)
+def position_of_a_given_up_first_service(run: RunData) -> Expected:
+    """The first service gave a transaction up, and all of it was committed; the second one has passed it on."""
+    row = turns(run, 0)[3]
+    run.outcome(row)["type"] = "fail"
+    run.events.remove(run.invoke(row))
+    return {"offset-divergence": {("input", each["partition"], each["position"]) for each in positions_of(run, row)}}
+
+
+@mutant(CHAIN)
+def first_position_still_open(run: RunData) -> Expected:
+    """Nothing is asserted: the first service's last position waits for its marker; the second one has passed on what
+    was committed with it."""
+    *_, before, last = turns(run, 0)
+    last["fate"], run.positions[0] = "open", before["position"]
+    return {}
 
 
 @mutant(CHAIN)

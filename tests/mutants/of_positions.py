@@ -4,11 +4,13 @@ import json
 
 from tests.mutants.catalogue import (
     ABORTS,
+    AGAIN,
     TOTALS,
     ZOMBIE,
     Expected,
     commit,
     each_of,
+    final,
     given_up,
     input_of,
     move_position,
@@ -17,6 +19,9 @@ from tests.mutants.catalogue import (
     pick,
     place_of,
     positions_of,
+    redo,
+    redone,
+    same_transaction,
     turns,
 )
 from tests.packing import Place
@@ -132,6 +137,71 @@ def position_of_an_aborted_transaction_beside_losses(run: RunData) -> Expected:
             "offset-divergence": {("input", each["partition"], each["position"]) for each in commits}}  # fmt: skip
 
 
+@mutant(ZOMBIE)
+def above_a_position_still_open(run: RunData) -> Expected:
+    """The last transaction's marker is not yet with its positions; and what it has sent there is one too low."""
+    position_still_open(run)
+    last = turns(run, 1)[-1]
+    last["position"] -= 1
+    return {"offset-divergence": {place_of(run.made_of(1, last["position"]))}}
+
+
+@mutant(ZOMBIE)
+def position_gone_back(run: RunData) -> Expected:
+    """The request with a transaction's position came in once more, behind that of the worker's next transaction; the
+    one after that covers both."""
+    first, second, _ = _of_one_worker(run)
+    commit(run, [{**first, "offset": second["offset"] + 0.5}])
+    return {"offset-divergence": {("input", first["partition"], first["position"])}}
+
+
+@mutant(ZOMBIE)
+def position_gone_back_by_a_zombie(run: RunData) -> Expected:
+    """The same of a member whose partition had been given to another, behind that one's first position: one cause."""
+    for partition in sorted(run.positions):
+        taken = turns(run, partition)
+        new = next((n for n, each in enumerate(taken) if n > 1 and each["worker"] != taken[0]["worker"]), None)
+        if new is not None:
+            early = taken[new - 2]
+            commit(run, [{**early, "offset": taken[new]["offset"] + 0.5}])
+            return {"zombie-write": {("input", partition, early["position"])}}
+    raise LookupError("no partition changed hands")
+
+
+@mutant(ZOMBIE)
+def position_told_again(run: RunData) -> Expected:
+    """Harmless: the request with a transaction's position came in twice, before its marker."""
+    first, *_ = _of_one_worker(run)
+    commit(run, [{**first, "offset": first["offset"] + 0.5}])
+    return {}
+
+
+@mutant(ZOMBIE)
+def position_gone_back_to_do_it_again(run: RunData) -> Expected:
+    """A later transaction did an earlier one again, and committed the position that it then had: duplicates are what
+    it is."""
+    first, second, _ = _of_one_worker(run)
+    rows = [row for row in run.outputs if same_transaction(row, first)]
+    again = redone(run, rows)
+    for each in run.commits:
+        if each["transaction"] == AGAIN and each["partition"] == first["partition"]:
+            each["offset"] = second["offset"] + 0.5
+    commit(run, [])
+    return {"duplicate": again}
+
+
+@mutant(ABORTS)
+def position_of_an_info_without_outputs(run: RunData) -> Expected:
+    """Commit was called and its answer lost; the outputs were aborted and done again, the position was committed."""
+    rows = final(run, "stock")
+    told, positions = run.outcome(rows[0]), positions_of(run, rows[0])
+    redo(run, rows)
+    for each in rows:
+        run.hide(each["topic"], each["partition"], each["offset"], each["offset"])
+    told["type"] = "info"
+    return {"offset-divergence": {("input", each["partition"], each["position"]) for each in positions}}
+
+
 @mutant(ZOMBIE, pipeline="copy-position-apart")
 def positions_apart(run: RunData) -> Expected:
     """Harmless: a pipeline that does not commit its positions in transactions does not say whose they are."""
@@ -166,6 +236,15 @@ def nobody_should_watch(run: RunData) -> Expected:
     plan["scenario"]["workload"]["observer"] = False
     run.plan_json = json.dumps(plan)
     return {}
+
+
+def _of_one_worker(run: RunData) -> list[Row]:
+    """Three positions of partition 0 that one incarnation of a worker committed one after the other."""
+    taken = turns(run, 0)
+    for three in zip(taken, taken[1:], taken[2:], strict=False):
+        if len({(each["worker"], each["incarnation"]) for each in three}) == 1:
+            return list(three)
+    raise LookupError("nobody committed three times")
 
 
 def _hide(run: RunData, row: Row) -> set[Place]:

@@ -12,6 +12,7 @@ from tests.mutants.catalogue import (
     of_transaction,
     pick,
     place_of,
+    positions_of,
     redo,
     redone,
 )
@@ -146,7 +147,10 @@ def info_aborted(run: RunData) -> Expected:
     """Harmless: commit was called, its answer lost, and it did not take effect; a later transaction did it again."""
     rows = final(run, "payment")
     run.outcome(rows[0])["type"] = "info"
+    positions = positions_of(run, rows[0])
     redo(run, rows)
+    for each in positions:
+        each["fate"] = "aborted"
     for row in rows:
         part = _part(run, row)
         run.hide(row["topic"], row["partition"], part[1], part[2])
@@ -195,11 +199,87 @@ def committed_after_an_acknowledged_abort(run: RunData) -> Expected:
     return {"aborted-read": {place_of(each) for each in of_transaction(run, row)}}
 
 
+@mutant(ZOMBIE)
+def killed_right_before_its_commit(run: RunData) -> Expected:
+    """A worker was killed while it stood before its call of commit, and the log shows its transaction as committed."""
+    row = pick(run)
+    run.events.remove(run.outcome(row))
+    _stop_before_commit(run, row)
+    return {"aborted-read": {place_of(each) for each in of_transaction(run, row)}}
+
+
+@mutant(ZOMBIE)
+def seen_before_its_commit(run: RunData) -> Expected:
+    """A transaction was made visible before its worker had called commit, which it then did; the live observer saw
+    some of it at once."""
+    rows = of_transaction(run, pick(run))[:5]
+    for row in rows:
+        run.seen(row)["at"] = run.invoke(row)["t"] - 0.002
+    return {"aborted-read": {place_of(row) for row in rows}}
+
+
+@mutant(ZOMBIE)
+def seen_as_soon_as_it_was_committed(run: RunData) -> Expected:
+    """Harmless: the live observer's time of a record is rounded, and a little below that of the call of commit."""
+    row = pick(run)
+    run.seen(row)["at"] = run.invoke(row)["t"] - 0.0005
+    return {}
+
+
+@mutant(ZOMBIE, pipeline="copy-at-least-once")
+def seen_at_once(run: RunData) -> Expected:
+    """Harmless: without transactions a record is there to be seen before its batch is done."""
+    row = pick(run)
+    run.seen(row)["at"] = run.invoke(row)["t"] - 0.02
+    return {}
+
+
+@mutant(ZOMBIE)
+def stood_before_its_commit(run: RunData) -> Expected:
+    """Harmless: a worker stood before its call of commit for a fault, and went on; so did another, of another fault."""
+    for number, row in enumerate((pick(run, nth=10), pick(run, nth=90))):
+        stood = _stop_before_commit(run, row, fault=f"{number}-kill-worker")
+        run.events.append({**stood, "event": "went-on"})
+    return {}
+
+
+@mutant(ZOMBIE)
+def went_on_from_another_stop(run: RunData) -> Expected:
+    """A worker went on from one stop before its commit, and was killed at the next one; the log shows a commit."""
+    row = pick(run)
+    run.events.remove(run.outcome(row))
+    run.events.append({**_stop_before_commit(run, row, fault="0-hold-request/until"), "event": "went-on"})
+    _stop_before_commit(run, row, fault="1-kill-worker")
+    return {"aborted-read": {place_of(each) for each in of_transaction(run, row)}}
+
+
+@mutant(ZOMBIE)
+def stood_earlier(run: RunData) -> Expected:
+    """Harmless: a worker stood where outputs were sent, and nobody wrote down that it went on from there."""
+    _stop_before_commit(run, pick(run))["phase"] = "produced"
+    return {}
+
+
+@mutant(ABORTS, pipeline="fan-out-two-transactions")
+def killed_before_its_second_commit(run: RunData) -> Expected:
+    """Harmless: a worker with a commit for each topic was killed before the second one; both took effect."""
+    _stop_before_commit(run, pick(run, "stock"))
+    return {}
+
+
 @mutant(ZOMBIE, pipeline="copy-at-least-once")
 def no_transactions(run: RunData) -> Expected:
     """Harmless: a pipeline without transactions never calls commit."""
     run.events = [each for each in run.events if each["event"] != "invoke"]
     return {}
+
+
+def _stop_before_commit(run: RunData, row: Row, fault: str = "0-kill-worker") -> Row:
+    """A worker told that it stood before the commit of the transaction that wrote this output; what it told."""
+    told = {**run.invoke(row), "event": "at-phase", "phase": "before-commit", "count": row["transaction"],
+            "fault": fault}  # fmt: skip
+    run.events.append(told)
+    return told
 
 
 def _part(run: RunData, row: Row) -> list[int]:

@@ -197,7 +197,7 @@ def _show(run: RunData) -> None:
             shown = {**row, "offset": batch["first"] + step, "worker": worker, "incarnation": told["incarnation"],
                      "transaction": told["transaction"]}  # fmt: skip
             run.outputs.append(shown)
-            run.observed.append({**run.seen(row), "offset": shown["offset"]})
+            run.observed.append({**run.seen(row), "offset": shown["offset"], "at": told["t"] + 0.02})
         outputs[f"{run.prefix}output/{partition}"] = [after - first, batch["first"], batch["last"]]
     told["type"] = "ok"
     run.events.insert(run.events.index(told), {**told, "event": "invoke", "outputs": outputs})
