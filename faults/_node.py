@@ -50,9 +50,14 @@ def draw_node(chance: Chance) -> Mapping[str, Any] | None:
     return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
 
 
+def states_after(fault: PlannedFault, events: Sequence[Event]) -> list[Event]:
+    """What the engine showed of the node after each act."""
+    return [e for e in events if e["event"] == "node-state" and e["fault"] == fault.id]
+
+
 def not_in_state(wanted: str, fault: PlannedFault, events: Sequence[Event], *, times: int = 1) -> str | None:
     """What to say when the engine did not show the node in that state after the act, so many times."""
-    told = [e for e in events if e["event"] == "node-state" and e["fault"] == fault.id]
+    told = states_after(fault, events)
     if states := [e["before"] for e in told if e.get("before", "running") != "running"]:
         return f"the node was not running when it was hit: {states}"
     states = [e["state"] for e in told]

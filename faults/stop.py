@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
-from faults._node import NodeSpec, not_in_state, strike, strike_node
+from faults._node import NodeSpec, not_in_state, states_after, strike, strike_node
 from harness import topology
 from harness.field import NODE_ROLE, Field
 from harness.plan import PlannedFault
@@ -51,7 +51,7 @@ class Stop:
     def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
         assert isinstance(fault.spec, StopSpec)
         times = len(topology.BROKERS) if fault.spec.target == "every-broker" else 1
-        if any(e["event"] == "node-state" and e["fault"] == fault.id and e.get("exit_code") == _KILLED for e in events):
+        if any(e.get("exit_code") == _KILLED for e in states_after(fault, events)):
             return "the node did not end in time, and was killed"
         return not_in_state("exited", fault, events, times=times)
 

@@ -5,7 +5,7 @@
 Fills topics with N records in transactions (and with a tenth of N, for the growth), once for each size of record. Then,
 in turns: Kafka's ConsumerPerformance, a plain Python consumer with a dict, and ours (collect, verify), as full proof
 and in ledger mode; medians over the rounds, and ratios within the run. `cold` includes the start of Spark's JVM. What
-Spark's Kafka source takes to read both topics into nothing has a row of its own: ours cannot take less. The topics have
+our source takes to read both topics into nothing has a row of its own: ours cannot take less. The topics have
 one replica each, so that ten million records of a kilobyte, twice, fit on a disk.
 
     <folder>/verify.json    every measured number, and the targets
@@ -34,7 +34,7 @@ SCHEMA_VERSION = 1
 SPEC = Scenario(name="bench-verify", about="Filled as fast as possible.", workload=WorkloadSpec(name="copy"))
 _FILL_DEADLINE_S = 3600
 KAFKA, PLAIN = "Kafka's ConsumerPerformance", "plain Python, a dict"
-SOURCE = "Spark's Kafka source, nothing kept"
+SOURCE = "our source, nothing kept"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,14 +35,11 @@ AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
 
 
 def run(options: argparse.Namespace) -> int:
-    from harness import images, many, scenario
+    from harness import many, scenario
 
     paths = _find(options.scenario)
     loaded = {path: _as_asked(scenario.load(path), options) for path in paths}
-    for version in {each.cluster.version for each in loaded.values()}:
-        images.kafka(version)  # an unknown version is refused before anything starts
-    for client in {each.workload.client for each in loaded.values()}:
-        clients.prepare(client)
+    _prepare((each.cluster.version, each.workload.client) for each in loaded.values())
     _writable(options.runs)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     runs = [(each, seed + number) for number in range(options.times) for each in loaded.values()]
@@ -70,6 +67,17 @@ def run(options: argparse.Namespace) -> int:
         met = sum(line.as_expected for line in lines)
         _say(f"{met} of {len(lines)} runs as expected: {many.write_page(lines, folder)}")
     return max(statuses)
+
+
+def _prepare(wanted: Iterable[tuple[str, str]]) -> None:
+    """What pairs of a Kafka version and a client need: one that there is not is refused before anything starts."""
+    from harness import images
+
+    pairs = set(wanted)
+    for version in sorted({version for version, _ in pairs}):
+        images.kafka(version)
+    for client in sorted({client for _, client in pairs}):
+        clients.prepare(client)
 
 
 def _said(each: Scenario, seed: int, path: str = "") -> str:
@@ -105,7 +113,7 @@ def _without_lever(loaded: Scenario) -> Scenario:
 
 
 def matrix(options: argparse.Namespace) -> int:
-    from harness import images, many, matrix, scenario
+    from harness import many, matrix, scenario
 
     scenarios = [scenario.load(file) for path in options.scenarios for file in _find(path)]
     axes = matrix.Axes(kafka=[jars.release(each) for each in options.kafka], clients=options.client,
@@ -115,10 +123,7 @@ def matrix(options: argparse.Namespace) -> int:
     if options.dry_run:
         _table(matrix.COLUMNS, (matrix.columns(cell) for cell, _ in wanted))
         return AS_EXPECTED
-    for cell, _ in wanted:
-        if not cell.result:
-            images.kafka(cell.kafka)
-            clients.prepare(cell.client)
+    _prepare((cell.kafka, cell.client) for cell, _ in wanted if not cell.result)
     folder = _writable(options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S"))
     told = options.json or folder / "matrix.json"
     _writable(told.parent)
@@ -151,14 +156,11 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def soak(options: argparse.Namespace) -> int:
-    from harness import images, many, scenario, soak
+    from harness import many, scenario, soak
 
     paths = options.scenarios or [places.scenarios_dir() / "soak"]
     loaded = [_with_random(scenario.load(file)) for path in paths for file in _find(path)]
-    for version in {each.cluster.version for each in loaded}:
-        images.kafka(version)
-    for client in {each.workload.client for each in loaded}:
-        clients.prepare(client)
+    _prepare((each.cluster.version, each.workload.client) for each in loaded)
     _writable(options.folder)
     with Progress(quiet=options.quiet) as progress:
         how = many.Options(folder=options.folder, progress=progress, master=options.spark_master,

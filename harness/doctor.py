@@ -5,8 +5,6 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pyspark
-
 from harness import images, jars
 from harness.errors import HarnessError
 from harness.scenario import DEFAULT_KAFKA
@@ -33,7 +31,7 @@ def checks() -> Iterator[Need]:
     yield Need(what=f"Java {java[1] if java else ''}", ok=enough, how=f"17 or later: {_SETUP}")
     for tag in (images.BASE_IMAGE, images.PYTHON_IMAGE, images.TOXIPROXY_IMAGE):
         yield Need(what=f"image {tag}", ok=bool(engine) and _present(tag), how=_SETUP)
-    for name in (f"kafka-{DEFAULT_KAFKA}", f"spark-kafka-{pyspark.__version__}"):
+    for name in (f"kafka-{DEFAULT_KAFKA}", jars.COMPILER):
         yield Need(what=f"jars {name}", ok=jars.fetched(name), how=_SETUP)
 
 

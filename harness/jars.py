@@ -4,14 +4,17 @@ PySpark ships Apache Ivy; it resolves what a POM asks for without Maven being in
 alone, by Ivy's own default address, so that nothing of the machine's other repositories gets mixed in.
 
     kafka("4.3.1")         → ~/.cache/onceproof/jars/kafka-4.3.1         (a broker, its tools, the Java client)
-    spark_kafka("4.0.0")   → ~/.cache/onceproof/jars/spark-kafka-4.0.0   (Spark's Kafka source)
+    compiled("source", …)  → ~/.cache/onceproof/jars/source-<hash>.jar   (ours, from its Java, by Eclipse's compiler)
 """
 
+import hashlib
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -25,6 +28,8 @@ _SETTINGS = """<ivysettings><settings defaultResolver="central"/>
 <resolvers><ibiblio name="central" m2compatible="true" usepoms="true"/></resolvers></ivysettings>
 """
 _FETCH_DEADLINE_S = 600
+_ECJ = "3.37.0"
+COMPILER = f"ecj-{_ECJ}"
 
 
 def kafka(version: str) -> Path:
@@ -43,9 +48,46 @@ def kafka(version: str) -> Path:
     return _fetch(f"kafka-{version}", coordinates)
 
 
-def spark_kafka(version: str) -> Path:
-    """Spark's Kafka source for that version of PySpark."""
-    return _fetch(f"spark-kafka-{version}", [f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"])
+def _compiler() -> Path:
+    """Eclipse's Java compiler, which a runtime without a compiler of its own can run."""
+    return _fetch(COMPILER, [f"org.eclipse.jdt:ecj:{_ECJ}"]) / f"{COMPILER}.jar"
+
+
+def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> Path:
+    """A jar of these Java files, compiled once for what they and the class path say.
+
+    Raises HarnessError with what the compiler says when they do not compile.
+    """
+    said = hashlib.sha256(COMPILER.encode())
+    for path in sources:
+        said.update(path.read_bytes())
+    for jar in sorted(jar.name for jar in classpath):
+        said.update(jar.encode())
+    target = jars_dir() / f"{name}-{said.hexdigest()[:8]}.jar"
+    if target.exists():
+        return target
+    ecj = _compiler()
+    with FileLock(jars_dir() / f".{name}.lock", timeout=_FETCH_DEADLINE_S):
+        if not target.exists():
+            _compile(ecj, sources, classpath, target)
+    return target
+
+
+def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
+        classes = Path(folder) / "classes"
+        done = subprocess.run(
+            ["java", "-jar", str(ecj), "-source", "17", "-target", "17", "-proc:none", "-nowarn", "-d", str(classes),
+             "-classpath", os.pathsep.join(map(str, classpath)), *map(str, sources)],
+            capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise HarnessError(f"{sources[0].name} and the others do not compile: {done.stderr[-1000:]}")
+        made = Path(folder) / target.name
+        with zipfile.ZipFile(made, "w") as jar:
+            for path in sorted(classes.rglob("*.class")):
+                jar.write(path, path.relative_to(classes))
+        made.replace(target)
 
 
 def fetched(name: str) -> bool:
@@ -131,8 +173,13 @@ def _resolve(name: str, coordinates: Sequence[str], work: Path, *, whole: bool =
         raise HarnessError(f"{name}: Ivy could not fetch its jars: {done.stdout[-500:]}{done.stderr[-300:]}")
 
 
-def _ivy() -> Path:
+def of_pyspark() -> list[Path]:
+    """The jars that PySpark ships. Raises HarnessError when it is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise HarnessError("pyspark is not installed; it ships the Ivy that fetches jars")
-    return next(Path(spec.submodule_search_locations[0], "jars").glob("ivy-*.jar"))
+        raise HarnessError("pyspark is not installed; its jars are needed to fetch others, and to read topics")
+    return sorted(Path(spec.submodule_search_locations[0], "jars").glob("*.jar"))
+
+
+def _ivy() -> Path:
+    return next(jar for jar in of_pyspark() if jar.name.startswith("ivy-"))

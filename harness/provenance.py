@@ -40,16 +40,6 @@ def passed_on(header: bytes, worker: int, incarnation: int, transaction: int, pa
     return header[: _length(_PLACE)] + b"%03d%05d%010d%05d%013d" % (worker, incarnation, transaction, partition, offset)
 
 
-def header_sql() -> str:
-    """Spark SQL: the header's value as binary, from `headers`; null when there is none, or more than one."""
-    keys = f"'{HEADER}'"
-    return (
-        f"CASE WHEN size(headers) = 1 AND headers[0].key = {keys} THEN headers[0].value "
-        f"WHEN size(headers) = size(array_remove(headers.key, {keys})) + 1 "
-        f"THEN headers[array_position(headers.key, {keys}) - 1].value END"
-    )
-
-
 def digits_sql(column: str, *, via: bool) -> list[str]:
     """Spark SQL: the header's value from that column as integers, `told_0` and so on, for `parts_sql`; with `via`, of
     the longer form. Eighteen digits fit into one; reading few long ones is sooner done than many short ones."""

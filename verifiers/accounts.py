@@ -9,6 +9,7 @@ out, and only suspects are left for the checks.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.protocols import one_on_each
 from verifiers import causes, inputs, summary
 from verifiers.causes import KEY
 from verifiers.spark import rows, unless_empty
@@ -66,6 +67,12 @@ def _all_fit(tables: Tables) -> bool:
 def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
     """What should be there, as `summary.contents` says what is; None when some of it is not due yet."""
     found: dict[tuple[str, int], summary.Fingerprint] = {}
+    if _alike(tables):  # speed: the ledger has been read for that already
+        for (_, partition), told in summary.of_kind(tables, "ledger").items():
+            if told.highest >= tables.positions.get(partition, 0):  # speed: as below
+                return None
+            found |= {(topic, partition): told for topic in tables.workload.judged}
+        return found
     row = summary.output_row("input.partition", "input.offset")
     for each in rows(
         expected(tables).where("input.offset IS NOT NULL OR input.least > 0")  # speed: others need not have an output
@@ -77,6 +84,13 @@ def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
         place = each["topic"], each["partition"]
         found[place] = found.get(place, summary.NOTHING) + summary.read(each)
     return found
+
+
+def _alike(tables: Tables) -> bool:
+    """Whether the outputs that should be are what the ledger acknowledges, record by record, on each topic."""
+    if tables.workload.expected != one_on_each(*tables.workload.judged) or tables.unplaced:  # speed
+        return False
+    return tables.from_the_first and inputs.strangers(tables) is None  # speed
 
 
 @kept

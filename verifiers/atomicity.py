@@ -31,7 +31,7 @@ from harness.verdict import CheckResult, Finding
 from verifiers import completeness, summary
 from verifiers.findings import Sample, finding, place, told
 from verifiers.spark import small, unless_empty
-from verifiers.tables import PLACE, TRANSACTION, Tables, kept
+from verifiers.tables import PLACE, TRANSACTION, Tables, kept, worker_of
 
 CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
 # Batches and manifests meet in buckets of offsets, so that a join on a range is one on equal buckets.
@@ -127,7 +127,7 @@ def _stayed(tables: Tables) -> list[tuple[int, int, int]]:
         return []
     on = {(e["source"], e["incarnation"], e["fault"]) for e in tables.events if e["event"] == "went-on"}
     return [
-        (int(e["source"].removeprefix("worker-")), e["incarnation"], e["transaction"])
+        (worker_of(e), e["incarnation"], e["transaction"])
         for e in tables.events if e["event"] == "at-phase" and e["phase"] == "before-commit"
         and (e["source"], e["incarnation"], e["fault"]) not in on
     ]  # fmt: skip

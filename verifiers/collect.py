@@ -37,27 +37,13 @@ from harness.cluster import LogAccess
 from harness.field import Field
 from harness.payload import NUMBER_DIGITS
 from harness.protocols import CONTENT
-from harness.provenance import digits_sql, header_sql, parts_sql
+from harness.provenance import digits_sql, parts_sql
 from harness.quiesce import judged
 from harness.wait import until
-from verifiers import manifest, positions, segments
+from verifiers import manifest, positions, segments, topics
 from verifiers.spark import session
 from verifiers.tables import OUTPUTS, PLACE, SCHEMA_VERSION
 
-# After each poll Spark's source (InternalKafkaConsumer.fetch) asks for the partition's first and last offset,
-# which takes as long as to read some hundred small records: so few polls, each of many. More than these, or more bytes
-# at once, outlive the young generation and are copied about. A partition that ends in a marker makes the reader fetch
-# once more, behind a fetch that waits for new records: half a second, by default. The system sizes the receive buffer
-# itself: a fixed one of 2 MiB took a tenth to a third longer for records of a kilobyte.
-_SOURCE_OPTIONS = {
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
-    "kafka.fetch.max.bytes": str(32 << 20),
-    "kafka.max.poll.records": "5000",
-    "kafka.receive.buffer.bytes": "-1",
-    "kafka.fetch.max.wait.ms": "10",
-    "kafkaConsumer.pollTimeoutMs": "60000",
-    "failOnDataLoss": "true",
-}
 _TOLD_DEADLINE_S = 20.0
 # Pages of the second version keep offsets and numbers as differences, in a fraction of the bytes, so that compressing
 # them gives nothing; and a dictionary of values that differ is built, and read, for nothing.
@@ -126,18 +112,18 @@ def collect_hidden(field: Field, folder: Path, *, master: str = "local[2]") -> N
 
 
 def read_only(field: Field, *, master: str = "local[2]") -> None:
-    """Read what `collect` reads of the topics and keep nothing: the time below which Spark's source does not let it go.
-    For the bench. Raises as `collect` does."""
+    """Read what `collect` reads of the topics and keep nothing: the time below which the source does not let it go. For
+    the bench. Raises as `collect` does."""
     spark, bootstrap = session(master), field.cluster.bootstrap(topology.OBSERVER_LANE)
     pinned = _ends(field.cluster.admin, judged(field))
-    topics = sorted({each["topic"] for each in pinned})
+    named = sorted({each["topic"] for each in pinned})
 
     def read(topic: str) -> None:
-        frame = _read(spark, bootstrap, topic, pinned, "read_committed", headers=topic != field.names.input)
+        frame = topics.read(spark, bootstrap, topic, pinned, "read_committed")
         frame.write.format("noop").mode("overwrite").save()
 
-    with ThreadPoolExecutor(len(topics)) as threads:
-        list(threads.map(read, topics))
+    with ThreadPoolExecutor(len(named)) as threads:
+        list(threads.map(read, named))
 
 
 def _ends(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
@@ -189,32 +175,12 @@ def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
     return known
 
 
-def _read(
-    spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]], isolation: Isolation, *,
-    headers: bool,
-) -> DataFrame:  # fmt: skip
-    def offsets(which: str) -> str:
-        return json.dumps({topic: {str(each["partition"]): each[which] for each in pinned if each["topic"] == topic}})
-
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-    reader = reader.option("kafka.isolation.level", isolation)
-    for key, value in _SOURCE_OPTIONS.items():
-        reader = reader.option(key, value)
-    return (
-        reader.option("subscribe", topic)
-        .option("includeHeaders", str(headers).lower())
-        .option("startingOffsets", offsets("start"))
-        .option("endingOffsets", offsets("end"))
-        .load()
-    )
-
-
 _NUMBER = f"try_cast(cast(substring(value, 1, {NUMBER_DIGITS}) AS string) AS bigint) AS number"
 _DIGEST = f"{CONTENT} AS digest"
 
 
 def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]]) -> DataFrame:
-    frame = _read(spark, bootstrap, topic, pinned, "read_committed", headers=False)
+    frame = topics.read(spark, bootstrap, topic, pinned, "read_committed")
     return frame.selectExpr("partition", "offset", _NUMBER, _DIGEST)
 
 
@@ -227,12 +193,12 @@ def _outputs(
     if work.aggregate:
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
     return {
-        role: _read(spark, bootstrap, field.names.topic(role), pinned, isolation, headers=True)
+        role: topics.read(spark, bootstrap, field.names.topic(role), pinned, isolation)
         .selectExpr(
-            "partition", "offset", _NUMBER, f"{work.identity} AS digest", f"{header_sql()} AS told",
+            "partition", "offset", _NUMBER, f"{work.identity} AS digest", "header",
             *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
-        .selectExpr("*", *digits_sql("told", via=bool(work.via)))
+        .selectExpr("*", *digits_sql("header", via=bool(work.via)))
         .selectExpr("partition", "offset", "number", "digest", *parts_sql(via=bool(work.via)), *apart.values())
         for role in work.judged
     }  # fmt: skip

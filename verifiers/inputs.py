@@ -55,7 +55,7 @@ def strangers(tables: Tables) -> DataFrame | None:
 
     They are inputs all the same, so what the pipeline makes of them is no phantom.
     """
-    if summary.same(tables, "ledger", "inputs"):  # also in ledger mode, which has neither
+    if not tables.full or summary.same(tables, "ledger", "inputs"):
         return None
     known = tables.ledger.select("partition", "offset", "digest")
     found = tables.first_of_unplaced.select("at.partition", "at.offset", "digest")

@@ -92,9 +92,7 @@ def _without_outputs(tables: Tables) -> list[Finding]:
     visible = tables.commits.where("fate = 'visible'")
     wrong = visible.join(summary.output_stretches(tables).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
     wrong = wrong.join(atomicity.given_up(tables).unionAll(had), TRANSACTION, "left_semi")
-    late, suspects = zombies.by_group(tables), accounts.suspects(tables)
-    if late is not None:
-        wrong = wrong.join(late, ["partition", "offset"], "left_anti")
+    wrong, suspects = _but_zombies(tables, wrong), accounts.suspects(tables)
     if suspects is not None:
         mine = ["partition", *TRANSACTION]
         spans = tables.transactions.join(wrong.select(*mine, F.col("position").alias("reach")), TRANSACTION).groupBy(
@@ -117,10 +115,14 @@ def _back(tables: Tables) -> list[Finding]:
         told.withColumn("latest", F.max("transaction").over(before)).withColumn("high", F.max("position").over(before))
         .where("transaction < latest AND position < high")
     )  # fmt: skip
-    late = zombies.by_group(tables)
-    if late is not None:
-        wrong = wrong.join(late, ["partition", "offset"], "left_anti")
+    wrong = _but_zombies(tables, wrong)
     return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
+
+
+def _but_zombies(tables: Tables, wrong: DataFrame) -> DataFrame:
+    """Of committed positions, those that no zombie committed."""
+    late = zombies.by_group(tables)
+    return wrong if late is None else wrong.join(late, ["partition", "offset"], "left_anti")
 
 
 def _output(tables: Tables, row: Any) -> Sample:

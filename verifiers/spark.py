@@ -1,4 +1,4 @@
-"""The Spark session: one a process, started once, with the Kafka source that belongs to this PySpark.
+"""The Spark session: one a process, started once, with our source of topics.
 
     spark = session()                                  local[2], 768 MiB
     spark = session("spark://host:7077")               a Spark cluster, the same plans
@@ -16,20 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.util import local_connect_and_auth
 
-from harness import jars, places
+from harness import places
+from verifiers import topics
 
 _MEMORY = "768m"
 # A verdict of a small run is made of code that runs a few times only: the optimizing compiler must not take a core from
-# it. What is hot in a large one gets there all the same, since its loops count. (Four times HotSpot's thresholds.)
-_JVM = ("-XX:+UseParallelGC -XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
-        "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000")  # fmt: skip
+# it. What is hot in a large one gets there all the same, since it is called for each row. (HotSpot: 5000, 600, 15000,
+# and 40000 for loops.)
+_JVM = ("-XX:+UseParallelGC -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=50000 "
+        "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=160000")  # fmt: skip
 _STOP_DEADLINE_S = 20
 _lock = threading.Lock()
 _started: list[SparkSession] = []  # at most one; Spark's own idea of an active session is one a thread
@@ -136,9 +137,8 @@ def small(spark: SparkSession, rows: Sequence[Sequence[Any]], columns: str) -> D
 
 
 def _settings() -> dict[str, str]:
-    libs = sorted(jars.spark_kafka(pyspark.__version__).glob("*.jar"))
     return {
-        "spark.jars": ",".join(str(jar) for jar in libs),
+        "spark.jars": ",".join(map(str, topics.jars())),
         "spark.driver.memory": _MEMORY,
         "spark.driver.extraJavaOptions": _JVM + _huge_pages(),
         "spark.driver.bindAddress": "127.0.0.1",
@@ -155,9 +155,8 @@ def _settings() -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "1000",  # what a verdict compiles (200 to 300), for the next one
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
-        # Kafka's source in its newer form: the older one turns each record into a Python-like Row and back.
-        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.limit.initialNumPartitions": "64",  # "is it empty" as one job, not a few
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a ledger of many files, without a job
     }
 
 

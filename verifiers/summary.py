@@ -5,7 +5,7 @@ A fingerprint is the number of rows and the sum of a 64-bit hash of each, kept e
 fingerprints mean equal bags of rows, up to one chance in 2^64; where they differ, a check looks at the rows themselves.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -26,6 +26,7 @@ class Fingerprint:
     rows: int
     low: int
     high: int
+    highest: int = field(default=-1, compare=False)  # offset, of the ledger's
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
         return Fingerprint(rows=self.rows + other.rows, low=self.low + other.low, high=self.high + other.high)
@@ -69,8 +70,9 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
 def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
     """(what; the workload's own name of the topic; partition) → fingerprint, of what the rows say beside that.
 
-        inputs, ledger       the input topic, and acknowledged inputs that are not below their partition's log start,
-                             since those are what the log must hold
+        ledger               acknowledged inputs that are not below their partition's log start, since those are what
+                             the log must hold
+        inputs               the input topic; of the full proof only
         outputs              what must be as expected of them (`output_row`)
         at rest, observed    the outputs at their places, as collect and as the live observer saw them
     """
@@ -82,14 +84,13 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
                 *fingerprint(F.xxhash64("offset", "digest"))
             ),
         ]  # fmt: skip
-    if tables.full:
-        row = F.xxhash64("offset", "number", "digest")
-        kinds += [
-            frame.groupBy(F.lit(name).alias("kind"), F.lit("input").alias("topic"), "partition").agg(*fingerprint(row))
-            for name, frame in (("ledger", held(tables)), ("inputs", tables.inputs))
-        ]
+    kinds = [kind.withColumn("highest", F.lit(-1)) for kind in kinds]
+    for name, frame in [("ledger", held(tables)), *([("inputs", tables.inputs)] if tables.full else [])]:
+        place = F.lit(name).alias("kind"), F.lit("input").alias("topic"), "partition"
+        row = output_row("partition", "offset")
+        kinds.append(frame.groupBy(*place).agg(*fingerprint(row), F.max("offset").alias("highest")))
     found = rows(reduce(DataFrame.unionAll, kinds))
-    return {(r["kind"], r["topic"], r["partition"]): read(r) for r in found}
+    return {(r["kind"], r["topic"], r["partition"]): replace(read(r), highest=r["highest"]) for r in found}
 
 
 def _of_stretches(tables: Tables, kind: str, low: str, high: str) -> DataFrame:
@@ -106,7 +107,7 @@ def output_row(partition: str, offset: str) -> Column:
 
 def held(tables: Tables) -> DataFrame:
     """Acknowledged inputs that are not below their partition's log start: what the log must hold."""
-    if not any(each["start"] for each in tables.pinned if each["topic"] == tables.input_topic):  # speed
+    if tables.from_the_first:  # speed
         return tables.ledger.where("offset IS NOT NULL")
     starts = tables.starts.where("topic = 'input'").drop("topic")
     return tables.ledger.join(F.broadcast(starts), "partition").where("offset >= start")

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult
 from verifiers.findings import Sample, finding, place, position
 from verifiers.spark import rows, small, unless_empty
-from verifiers.tables import PLACE, TRANSACTION, Tables, kept
+from verifiers.tables import PLACE, TRANSACTION, Tables, kept, worker_of
 
 CLAIM = "nothing was committed by a producer epoch or a group member after its successor's"
 _OWNER = ["worker", "incarnation"]
@@ -89,7 +89,7 @@ def _assigned(tables: Tables) -> dict[int, list[tuple[int, int]]]:
     found: dict[int, list[tuple[int, int]]] = {}
     for event in sorted((e for e in tables.events if e["event"] == "assigned"), key=lambda event: float(event["t"])):
         for partition in event["partitions"]:
-            owner = int(event["source"].removeprefix("worker-")), event["incarnation"]
+            owner = worker_of(event), event["incarnation"]
             found.setdefault(partition, []).append(owner)
     return found
 

@@ -158,6 +158,18 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     return added
 
 
+def info_without_outputs(run: RunData, topic: str) -> list[Row]:
+    """Take back the outputs of the transaction that has the last word there: its commit had no answer, and a later one
+    did it again. Returns the positions that it committed, as they are."""
+    rows = final(run, topic)
+    told, positions = run.outcome(rows[0]), positions_of(run, rows[0])
+    redo(run, rows)
+    for each in rows:
+        run.hide(each["topic"], each["partition"], each["offset"], each["offset"])
+    told["type"] = "info"
+    return positions
+
+
 def commit(run: RunData, added: list[Row]) -> None:
     """Put positions into the group's log, at their offsets; all of them are whole numbers then."""
     run.commits = sorted([*run.commits, *added], key=lambda each: float(each["offset"]))
@@ -174,6 +186,12 @@ def turns(run: RunData, partition: int) -> list[Row]:
     """The positions that were committed on an input partition, in their order."""
     return sorted((each for each in run.commits if each["partition"] == partition),
                   key=lambda each: int(each["offset"]))  # fmt: skip
+
+
+def last_still_open(run: RunData, partition: int) -> None:
+    """The last position that was committed on an input partition waits for its marker."""
+    *_, before, last = turns(run, partition)
+    last["fate"], run.positions[partition] = "open", before["position"]
 
 
 def given_up(run: RunData) -> Row:

@@ -9,21 +9,19 @@ from tests.mutants.catalogue import (
     ZOMBIE,
     Expected,
     commit,
-    each_of,
-    final,
     given_up,
+    info_without_outputs,
     input_of,
-    move_position,
+    last_still_open,
     mutant,
     of_transaction,
     pick,
     place_of,
     positions_of,
-    redo,
     redone,
-    same_transaction,
     turns,
 )
+from tests.mutants.of_zombies import position_one_back
 from tests.packing import Place
 from tests.rundata import Row, RunData
 from verifiers.tables import TRANSACTION
@@ -81,8 +79,7 @@ def position_of_an_aborted_transaction(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def position_still_open(run: RunData) -> Expected:
     """Nothing is asserted: the last transaction's outputs are committed, its marker is not yet with its positions."""
-    *_, before, last = turns(run, 1)
-    last["fate"], run.positions[1] = "open", before["position"]
+    last_still_open(run, 1)
     return {}
 
 
@@ -181,8 +178,7 @@ def position_gone_back_to_do_it_again(run: RunData) -> Expected:
     """A later transaction did an earlier one again, and committed the position that it then had: duplicates are what
     it is."""
     first, second, _ = _of_one_worker(run)
-    rows = [row for row in run.outputs if same_transaction(row, first)]
-    again = redone(run, rows)
+    again = redone(run, of_transaction(run, first))
     for each in run.commits:
         if each["transaction"] == AGAIN and each["partition"] == first["partition"]:
             each["offset"] = second["offset"] + 0.5
@@ -193,12 +189,7 @@ def position_gone_back_to_do_it_again(run: RunData) -> Expected:
 @mutant(ABORTS)
 def position_of_an_info_without_outputs(run: RunData) -> Expected:
     """Commit was called and its answer lost; the outputs were aborted and done again, the position was committed."""
-    rows = final(run, "stock")
-    told, positions = run.outcome(rows[0]), positions_of(run, rows[0])
-    redo(run, rows)
-    for each in rows:
-        run.hide(each["topic"], each["partition"], each["offset"], each["offset"])
-    told["type"] = "info"
+    positions = info_without_outputs(run, "stock")
     return {"offset-divergence": {("input", each["partition"], each["position"]) for each in positions}}
 
 
@@ -214,9 +205,7 @@ def positions_apart(run: RunData) -> Expected:
 def position_apart_one_back(run: RunData) -> Expected:
     """The same pipeline, and the group's position is one below what the outputs show."""
     positions_apart(run)
-    move_position(run, 1, -1)
-    last = max(each_of(run, "output", 1), key=lambda row: int(row["source_offset"]))
-    return {"offset-divergence": {place_of(last)}}
+    return position_one_back(run)
 
 
 @mutant(ABORTS, alone=True)

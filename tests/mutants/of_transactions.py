@@ -7,12 +7,12 @@ from tests.mutants.catalogue import (
     aborted,
     each_of,
     final,
+    info_without_outputs,
     input_of,
     mutant,
     of_transaction,
     pick,
     place_of,
-    positions_of,
     redo,
     redone,
 )
@@ -145,15 +145,8 @@ def info_committed(run: RunData) -> Expected:
 @mutant(ABORTS)
 def info_aborted(run: RunData) -> Expected:
     """Harmless: commit was called, its answer lost, and it did not take effect; a later transaction did it again."""
-    rows = final(run, "payment")
-    run.outcome(rows[0])["type"] = "info"
-    positions = positions_of(run, rows[0])
-    redo(run, rows)
-    for each in positions:
+    for each in info_without_outputs(run, "payment"):
         each["fate"] = "aborted"
-    for row in rows:
-        part = _part(run, row)
-        run.hide(row["topic"], row["partition"], part[1], part[2])
     return {}
 
 

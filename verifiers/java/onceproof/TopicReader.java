@@ -1,0 +1,154 @@
+package onceproof;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.serialization.ByteBufferDeserializer;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
+import org.apache.spark.sql.connector.read.PartitionReader;
+
+/**
+ * The records of one range, one row each. Markers, and aborted records under read_committed, have none.
+ *
+ * It ends when the consumer's position has come to the range's end, and fails where that cannot be: a start that the
+ * log does not have any more (no reset), or a position that stands still until the deadline, as behind an open transaction.
+ */
+final class TopicReader implements PartitionReader<InternalRow> {
+    private static final Duration POLL = Duration.ofSeconds(1);
+    private static final int ROW_BYTES = 512; // to begin with; it grows
+
+    private final KafkaConsumer<ByteBuffer, ByteBuffer> consumer;
+    private final TopicPartition place;
+    private final TopicSource.Range range;
+    private final String header;
+    private final long deadlineSeconds;
+    private final int partitionField, offsetField, keyField, valueField, headerField;
+    private final UnsafeRowWriter row;
+    private Iterator<ConsumerRecord<ByteBuffer, ByteBuffer>> polled = Collections.emptyIterator();
+    private ConsumerRecord<ByteBuffer, ByteBuffer> record;
+
+    TopicReader(Map<String, String> options, String[] columns, TopicSource.Range range) {
+        this.range = range;
+        header = options.get("header");
+        deadlineSeconds = Long.parseLong(options.get("deadline_s"));
+        List<String> names = Arrays.asList(columns); // a column that is not asked for has the index -1
+        partitionField = names.indexOf("partition");
+        offsetField = names.indexOf("offset");
+        keyField = names.indexOf("key");
+        valueField = names.indexOf("value");
+        headerField = names.indexOf("header");
+        row = new UnsafeRowWriter(columns.length, ROW_BYTES);
+        // Buffers: what a record holds is copied once, into the row.
+        consumer = new KafkaConsumer<>(settings(options), new ByteBufferDeserializer(), new ByteBufferDeserializer());
+        place = new TopicPartition(options.get("topic"), range.partition());
+        consumer.assign(List.of(place));
+        consumer.seek(place, range.start());
+    }
+
+    private static Map<String, Object> settings(Map<String, String> options) {
+        Map<String, Object> settings = new HashMap<>();
+        options.forEach((name, value) -> {
+            if (name.startsWith("kafka.")) {
+                settings.put(name.substring("kafka.".length()), value);
+            }
+        });
+        settings.put(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, "false");
+        settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none");
+        return settings;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+        if (!polled.hasNext() && !poll()) {
+            return false;
+        }
+        record = polled.next();
+        return record.offset() < range.end();
+    }
+
+    /** The next records; false when there are none before the range's end. */
+    private boolean poll() throws IOException {
+        long position = consumer.position(place);
+        long moved = System.nanoTime();
+        while (position < range.end()) {
+            polled = consumer.poll(POLL).iterator();
+            if (polled.hasNext()) {
+                return true;
+            }
+            long before = position;
+            position = consumer.position(place);
+            if (position > before) {
+                moved = System.nanoTime();
+            } else if (System.nanoTime() - moved > TimeUnit.SECONDS.toNanos(deadlineSeconds)) {
+                throw new IOException(place + ": nothing came in " + deadlineSeconds + " s from offset " + position
+                    + " on, and the range ends at " + range.end());
+            }
+        }
+        return false;
+    }
+
+    @Override
+    public InternalRow get() {
+        row.reset();
+        row.zeroOutNullBytes();
+        if (partitionField >= 0) {
+            row.write(partitionField, range.partition());
+        }
+        if (offsetField >= 0) {
+            row.write(offsetField, record.offset());
+        }
+        if (keyField >= 0) {
+            write(keyField, record.key());
+        }
+        if (valueField >= 0) {
+            write(valueField, record.value());
+        }
+        if (headerField >= 0) {
+            writeHeader();
+        }
+        return row.getRow();
+    }
+
+    private void write(int field, ByteBuffer bytes) {
+        if (bytes == null) {
+            row.setNullAt(field);
+        } else {
+            row.write(field, bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
+        }
+    }
+
+    private void writeHeader() {
+        int found = 0;
+        byte[] value = null;
+        for (Header each : record.headers()) {
+            if (each.key().equals(header)) {
+                found++;
+                value = each.value();
+            }
+        }
+        if (found == 1 && value != null) {
+            row.write(headerField, value);
+        } else {
+            row.setNullAt(headerField);
+        }
+    }
+
+    @Override
+    public void close() {
+        consumer.close();
+    }
+}

@@ -1,0 +1,124 @@
+package onceproof;
+
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Ranges of a topic's offsets as a table, one task a partition, read by Kafka's own consumer.
+ *
+ * <pre>
+ *     topic      the topic
+ *     ranges     0:12:3456,1:0:99       partition:start:end, the end not included
+ *     header     the name of the header whose value is the column `header`: null where a record has none, or several
+ *     deadline_s for how many seconds nothing may come before a range's end
+ *     kafka.*    the consumer's settings
+ * </pre>
+ *
+ * Beside Spark's own source it makes only the columns that are asked for, and one header of all; and it does not ask a
+ * broker for a partition's ends after each poll. All that a range holds is read, or the query fails (TopicReader).
+ */
+public final class TopicSource implements TableProvider {
+    private static final StructType SCHEMA = StructType.fromDDL(
+        "partition INT NOT NULL, offset BIGINT NOT NULL, key BINARY, value BINARY, header BINARY");
+
+    @Override
+    public StructType inferSchema(CaseInsensitiveStringMap options) {
+        return SCHEMA;
+    }
+
+    @Override
+    public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
+        return new Topic(properties.get("topic"));
+    }
+
+    private record Topic(String name) implements SupportsRead {
+        @Override
+        public StructType schema() {
+            return SCHEMA;
+        }
+
+        @Override
+        public Set<TableCapability> capabilities() {
+            return EnumSet.of(TableCapability.BATCH_READ);
+        }
+
+        @Override
+        public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+            return new Pruned(new HashMap<>(options.asCaseSensitiveMap()));
+        }
+    }
+
+    /** The scan, of the columns that the query needs. */
+    private static final class Pruned implements SupportsPushDownRequiredColumns, Scan, Batch {
+        private final HashMap<String, String> options;
+        private StructType columns = SCHEMA;
+
+        Pruned(HashMap<String, String> options) {
+            this.options = options;
+        }
+
+        @Override
+        public void pruneColumns(StructType required) {
+            columns = required;
+        }
+
+        @Override
+        public Scan build() {
+            return this;
+        }
+
+        @Override
+        public StructType readSchema() {
+            return columns;
+        }
+
+        @Override
+        public Batch toBatch() {
+            return this;
+        }
+
+        @Override
+        public InputPartition[] planInputPartitions() {
+            return Arrays.stream(options.get("ranges").split(",")).map(Range::of).toArray(InputPartition[]::new);
+        }
+
+        @Override
+        public PartitionReaderFactory createReaderFactory() {
+            return new Readers(options, columns.fieldNames());
+        }
+    }
+
+    /** The offsets of a partition from start on, before end. */
+    record Range(int partition, long start, long end) implements InputPartition {
+        static Range of(String text) {
+            String[] parts = text.split(":");
+            return new Range(Integer.parseInt(parts[0]), Long.parseLong(parts[1]), Long.parseLong(parts[2]));
+        }
+    }
+
+    private record Readers(HashMap<String, String> options, String[] columns) implements PartitionReaderFactory {
+        @Override
+        public PartitionReader<InternalRow> createReader(InputPartition range) {
+            return new TopicReader(options, columns, (Range) range);
+        }
+    }
+}
