@@ -24,6 +24,7 @@ class _Part(NamedTuple):
 _PLACE = (_Part("source_partition", 5, "int"), _Part("source_offset", 13, "bigint"))
 _WHOSE = (_Part("worker", 3, "int"), _Part("incarnation", 5, "int"), _Part("transaction", 10, "bigint"))
 _VIA = (_Part("via_partition", 5, "int"), _Part("via_offset", 13, "bigint"))
+_GROUPS = (_PLACE, _WHOSE, _VIA)
 
 
 def _length(parts: tuple[_Part, ...]) -> int:
@@ -40,30 +41,19 @@ def passed_on(header: bytes, worker: int, incarnation: int, transaction: int, pa
     return header[: _length(_PLACE)] + b"%03d%05d%010d%05d%013d" % (worker, incarnation, transaction, partition, offset)
 
 
-def digits_sql(column: str, *, via: bool) -> list[str]:
-    """Spark SQL: the header's value from that column as integers, `told_0` and so on, for `parts_sql`; with `via`, of
-    the longer form. Eighteen digits fit into one; reading few long ones is sooner done than many short ones."""
-    groups = _groups(via)
-    length = sum(map(_length, groups))
-    found, place = [], 1
-    for index, group in enumerate(groups):
-        text = f"cast(substring({column}, {place}, {_length(group)}) AS string)"
-        found.append(f"CASE WHEN length({column}) = {length} THEN try_cast({text} AS bigint) END AS told_{index}")
-        place += _length(group)
-    return found
+def widths(*, via: bool) -> list[int]:
+    """How the header is cut into integers, `told_0` and so on, for `parts_sql`; with `via`, the longer form. Eighteen
+    digits fit into one: few long ones are sooner read, and take less room, than many short ones."""
+    return [_length(group) for group in (_GROUPS if via else _GROUPS[:2])]
 
 
-def parts_sql(*, via: bool) -> list[str]:
-    """Spark SQL: each part of the header, by its name, from the columns of `digits_sql`."""
+def parts_sql() -> list[str]:
+    """Spark SQL: each part of the header, by its name, from those integers."""
     found = []
-    for index, group in enumerate(_groups(via)):
+    for index, group in enumerate(_GROUPS):
         behind = _length(group)
         for part in group:
             behind -= part.width
             digits = f"told_{index} div {10**behind}L % {10**part.width}L"
             found.append(f"cast({digits} AS {part.type}) AS {part.name}")
     return found
-
-
-def _groups(via: bool) -> tuple[tuple[_Part, ...], ...]:
-    return (_PLACE, _WHOSE, _VIA) if via else (_PLACE, _WHOSE)

@@ -12,18 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.provenance import provenance
 from verifiers import manifest
 from verifiers.positions import SCHEMA as COMMITS
 from verifiers.segments import SCHEMA as BATCHES
-from verifiers.tables import SCHEMA_VERSION
+from verifiers.tables import SCHEMA_VERSION, TRANSACTION
 from workloads.processes.generator import SCHEMA as LEDGER
 from workloads.processes.observer import SCHEMA as OBSERVED
 
 INPUTS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("number", pa.int64()), ("digest", pa.int64())])
-OUTPUTS = pa.schema([("topic", pa.string()), *INPUTS, ("source_partition", pa.int32()), ("source_offset", pa.int64()),
-                     ("worker", pa.int32()), ("incarnation", pa.int32()), ("transaction", pa.int64()),
-                     ("content", pa.int64()), ("total", pa.int64()), ("grouping", pa.int64()),
-                     ("via_partition", pa.int32()), ("via_offset", pa.int64())])  # fmt: skip
+OUTPUTS = pa.schema([("topic", pa.string()), *INPUTS, *((f"told_{index}", pa.int64()) for index in range(3)),
+                     ("content", pa.int64()), ("total", pa.int64()), ("grouping", pa.int64())])  # fmt: skip
+TOLD = ("source_partition", "source_offset", *TRANSACTION, "via_partition", "via_offset")
 Row = dict[str, Any]
 
 
@@ -58,7 +58,8 @@ class RunData:
             if row["offset"] is not None:
                 row.pop("acknowledged", None)
         run.observed = [row for part in sorted(folder.glob("ledger/*/observed-*.parquet")) for row in _rows(part)]
-        run.inputs, run.outputs = _rows(tables / "inputs.parquet"), _rows(tables / "outputs.parquet")
+        run.inputs = _rows(tables / "inputs.parquet")
+        run.outputs = list(map(_apart, _rows(tables / "outputs.parquet")))
         run.batches, run.commits = _rows(tables / "batches.parquet"), _rows(tables / "commits.parquet")
         run.events = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
         facts = json.loads((tables / "collect.json").read_text())
@@ -82,7 +83,7 @@ class RunData:
             (self.batches, BATCHES, "tables/batches"), (self.commits, COMMITS, "tables/commits"),
         ):  # fmt: skip
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
-        outputs = pa.Table.from_pylist(self.outputs, OUTPUTS)
+        outputs = pa.Table.from_pylist(list(map(_together, self.outputs)), OUTPUTS)
         pq.write_to_dataset(outputs, folder / "tables" / "outputs.parquet", partition_cols=["topic"])
         if self.hidden is not None:
             self.write_hidden(folder)
@@ -97,7 +98,8 @@ class RunData:
         return folder
 
     def write_hidden(self, folder: Path) -> None:
-        pq.write_table(pa.Table.from_pylist(self.hidden or [], OUTPUTS), folder / "tables" / "hidden.parquet")
+        hidden = pa.Table.from_pylist(list(map(_together, self.hidden or [])), OUTPUTS)
+        pq.write_table(hidden, folder / "tables" / "hidden.parquet")
 
     @property
     def prefix(self) -> str:
@@ -226,3 +228,24 @@ class RunData:
 def _rows(path: Path) -> list[Row]:
     found: list[Row] = pq.read_table(path).to_pylist()
     return found
+
+
+def _together(row: Row) -> Row:
+    """An output with its header's parts as the integers that a table has."""
+    told: list[Any] = [row.get(name) for name in TOLD]
+    if told[0] is None:
+        assert not any(each is not None for each in told), f"part of a header: {row}"
+        return row
+    header = provenance(*told[:5]) + (b"" if told[5] is None else b"%05d%013d" % (told[5], told[6]))
+    return {**row, **{f"told_{index}": int(header[18 * index :][:18]) for index in range(len(header) // 18)}}
+
+
+def _apart(row: Row) -> Row:
+    """The other way round."""
+    told: list[int | None] = [None] * len(TOLD)
+    for index, (first, widths) in enumerate(((0, (13,)), (2, (15, 10)), (5, (13,)))):
+        rest = row.pop(f"told_{index}", None)
+        for step, width in enumerate(widths if rest is not None else ()):
+            told[first + step], rest = divmod(rest, 10**width)
+            told[first + step + 1] = rest
+    return {**row, **dict(zip(TOLD, told, strict=True))}

@@ -2,10 +2,9 @@
 
     tables/inputs.parquet      partition offset number digest                        read by Spark, read_committed
     tables/outputs.parquet     a folder for each topic, topic=<the workload's name for it>, so that no row has to say
-                               it: partition offset number digest, and the header's word: source_partition
-                               source_offset worker incarnation transaction (null where it has no such header),
-                               via_partition and via_offset behind a topic between;
-                               content (of all of it, where digest is of a part), total and grouping (of an
+                               it: partition offset number digest, and the header's word as integers, told_0 and
+                               told_1 (null where it has no such header), told_2 behind a topic between; content (of
+                               all of it, where digest is of a part), total and grouping (of an
                               aggregate): columns that are there only when the workload needs them
     tables/batches.parquet     batch headers of every replica, from the segments
     tables/hidden.parquet      outputs that a read_committed reader does not see; only when they are asked for
@@ -35,9 +34,7 @@ from harness import documents, registry, topology
 from harness.admin import OPEN_STATES, Admin, Isolation, Partition
 from harness.cluster import LogAccess
 from harness.field import Field
-from harness.payload import NUMBER_DIGITS
 from harness.protocols import CONTENT
-from harness.provenance import digits_sql, parts_sql
 from harness.quiesce import judged
 from harness.wait import until
 from verifiers import manifest, positions, segments, topics
@@ -175,13 +172,12 @@ def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
     return known
 
 
-_NUMBER = f"try_cast(cast(substring(value, 1, {NUMBER_DIGITS}) AS string) AS bigint) AS number"
 _DIGEST = f"{CONTENT} AS digest"
 
 
 def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]]) -> DataFrame:
     frame = topics.read(spark, bootstrap, topic, pinned, "read_committed")
-    return frame.selectExpr("partition", "offset", _NUMBER, _DIGEST)
+    return frame.selectExpr("partition", "offset", "number", _DIGEST)
 
 
 def _outputs(
@@ -193,13 +189,10 @@ def _outputs(
     if work.aggregate:
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
     return {
-        role: topics.read(spark, bootstrap, field.names.topic(role), pinned, isolation)
-        .selectExpr(
-            "partition", "offset", _NUMBER, f"{work.identity} AS digest", "header",
-            *(f"{sql} AS {name}" for sql, name in apart.items()),
+        role: topics.read(spark, bootstrap, field.names.topic(role), pinned, isolation, via=bool(work.via)).selectExpr(
+            "partition", "offset", "number", f"{work.identity} AS digest", "told_0", "told_1",
+            *(["told_2"] if work.via else []), *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
-        .selectExpr("*", *digits_sql("header", via=bool(work.via)))
-        .selectExpr("partition", "offset", "number", "digest", *parts_sql(via=bool(work.via)), *apart.values())
         for role in work.judged
     }  # fmt: skip
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult, Reason
 from verifiers import summary
 from verifiers.spark import rows, small
-from verifiers.tables import OUTPUTS, Tables, kept
+from verifiers.tables import Tables, kept
 
 CLAIM = "a read_uncommitted reader sees what the log shows as aborted, and no more"
 _SHOWN = 5
@@ -36,7 +36,7 @@ def frame(tables: Tables) -> DataFrame | None:
     path = tables.folder / "tables" / "hidden.parquet"
     if not path.exists() and tables.look is not None:
         tables.look()
-    return tables.parquet("tables/hidden.parquet", OUTPUTS) if path.exists() else None
+    return tables.told("tables/hidden.parquet") if path.exists() else None
 
 
 def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:

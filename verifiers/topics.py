@@ -1,6 +1,6 @@
 """Topics as Spark's frames, by our own source: `java/onceproof`, compiled when it is first needed.
 
-    read(spark, bootstrap, "orders", pinned, "read_committed")     partition offset key value header
+    read(spark, bootstrap, "orders", pinned, "read_committed")     partition offset key value number told_0 …
 
 Spark's own Kafka source took 1.5 to 2.2 times as long as Kafka's tool to read small records into nothing, ours takes
 half to nine tenths of it (docs/bench.md): it makes each column of a record and all of its headers whatever is asked
@@ -14,8 +14,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from harness import jars as fetched
+from harness import provenance
 from harness.admin import Isolation
 from harness.clients import DEFAULT_JAVA
+from harness.payload import NUMBER_DIGITS
 from harness.provenance import HEADER
 
 _SOURCES = Path(__file__).with_name("java") / "onceproof"
@@ -43,17 +45,21 @@ def jars() -> list[Path]:
 
 def read(
     spark: SparkSession, bootstrap: str, topic: str, pinned: Iterable[Mapping[str, Any]], isolation: Isolation, *,
-    deadline_s: int = 60,
+    via: bool = False, deadline_s: int = 60,
 ) -> DataFrame:  # fmt: skip
     """The records of a topic from each partition's `start` on, before its `end`, as the entries of `pinned` name them:
-    partition, offset, and as binary key, value and header (ours; null when there is none, or more than one). Markers
-    have no row; aborted records have none under read_committed.
+    partition, offset, key, value, number (what the value says which input it comes from), and told_0 to told_2, our
+    header as integers (`provenance`), `via` of its longer form; null when there is none, or more than one. Markers have
+    no row; aborted records have none under read_committed.
 
     A query over it fails when a range does not start in the log any more, or when nothing comes for `deadline_s` before
     its end is reached.
     """
     ranges = (f"{each['partition']}:{each['start']}:{each['end']}" for each in pinned if each["topic"] == topic)
-    options = {"topic": topic, "ranges": ",".join(ranges), "header": HEADER, "deadline_s": str(deadline_s)}
+    options = {
+        "topic": topic, "ranges": ",".join(ranges), "deadline_s": str(deadline_s), "number": str(NUMBER_DIGITS),
+        "header": HEADER, "widths": ",".join(map(str, provenance.widths(via=via))),
+    }  # fmt: skip
     settings = {**_SETTINGS, "bootstrap.servers": bootstrap, "isolation.level": isolation}
     named = {f"kafka.{name}": value for name, value in settings.items()}
     return spark.read.format("onceproof.TopicSource").options(**options, **named).load()

@@ -12,14 +12,26 @@ from pyspark.sql import DataFrame
 from harness import topology
 from harness.admin import Admin, Isolation
 from harness.cluster import Cluster
-from harness.provenance import HEADER
+from harness.provenance import HEADER, passed_on, provenance
 from verifiers import topics
 from verifiers.spark import rows, session
 
 pytestmark = [pytest.mark.chaos, pytest.mark.quick]
 _CALL_S = 15
-_KEYS, _VALUES = [b"k", None, b""], [b"v", None, b""]
-_HEADERS = [[], [("trace", b"x"), (HEADER, b"ours")], [(HEADER, b"one"), (HEADER, b"two")], [(HEADER, None)]]
+_RIGHT = provenance(3, 41, 1, 2, 12)
+_LONGER = passed_on(_RIGHT, 2, 1, 7, 3, 44)
+_TOLD = (3_0000000000041, 1_00002_0000000012)
+_KEYS = (b"k", None, b"")
+_VALUES = ((b"000000000012 and more", 12), (None, None), (b"", None), (b"12", 12), (b"00000000001x", None),
+           (b"+00000000001", None))  # fmt: skip
+_HEADERS: tuple[list[tuple[str, bytes | None]], ...] = (
+    [(HEADER, _RIGHT)],
+    [("trace", b"x"), (HEADER, _RIGHT), ("more", b"")],
+    # What is no header of ours:
+    [], [("trace", _RIGHT)], [(HEADER, _RIGHT), (HEADER, _RIGHT)], [(HEADER, None)], [(HEADER, b"")],
+    [(HEADER, _RIGHT[:-1])], [(HEADER, _RIGHT + b"0")], [(HEADER, b"x" * len(_RIGHT))], [(HEADER, b" " + _RIGHT[1:])],
+    [(HEADER, _LONGER)],
+)  # fmt: skip
 
 
 class Written:
@@ -32,8 +44,7 @@ class Written:
         self.admin.create_topics([self.name], partitions=2, replicas=3, config={})
         self.producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.name, "log_level": 3})
         self.producer.init_transactions(_CALL_S)
-        self.records = [(key, _VALUES[number % 3], headers)
-                        for number, (key, headers) in enumerate((k, h) for h in _HEADERS for k in _KEYS)]  # fmt: skip
+        self.records = [(_KEYS[place % 3], _VALUES[place % 6][0], headers) for place, headers in enumerate(_HEADERS)]
         self.transaction(len(self.records))
         self.producer.commit_transaction(_CALL_S)  # offsets 0 to 11, the marker 12
         self.transaction(3)
@@ -46,11 +57,13 @@ class Written:
             self.producer.produce(self.name, value, key, partition=0, headers=headers)
         assert self.producer.flush(_CALL_S) == 0
 
-    def read(self, start: int, end: int, isolation: Isolation = "read_committed") -> DataFrame:
+    def read(
+        self, start: int, end: int, isolation: Isolation = "read_committed", *, via: bool = False
+    ) -> DataFrame:  # fmt: skip
         pinned = [{"topic": self.name, "partition": 0, "start": start, "end": end},
                   {"topic": self.name, "partition": 1, "start": 0, "end": 0},
                   {"topic": "another", "partition": 7, "start": 0, "end": 9}]  # fmt: skip
-        return topics.read(session(), self.bootstrap, self.name, pinned, isolation, deadline_s=3)
+        return topics.read(session(), self.bootstrap, self.name, pinned, isolation, via=via, deadline_s=3)
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +78,20 @@ def written(cluster: Cluster) -> Iterator[Written]:
 
 def test_each_column_of_each_record_is_read(written: Written) -> None:
     found = [tuple(row) for row in rows(written.read(0, 17).orderBy("offset"))]
-    told: dict[int, bytes | None] = {0: None, 1: b"ours", 2: None, 3: None}
     assert found == [
-        (0, offset, key, value, told[offset // 3]) for offset, (key, value, _) in enumerate(written.records)
+        (0, offset, key, value, _VALUES[offset % 6][1], *(_TOLD if offset < 2 else (None, None)), None)
+        for offset, (key, value, _) in enumerate(written.records)
     ]
 
 
+def test_the_longer_header(written: Written) -> None:
+    found = [tuple(row) for row in rows(written.read(0, 17, via=True).select("told_2", "told_0").orderBy("offset"))]
+    assert found == [*[(None, None)] * 11, (3_0000000000044, _TOLD[0])]
+
+
 def test_some_columns_in_another_order(written: Written) -> None:
-    assert [tuple(row) for row in rows(written.read(3, 6).select("header", "key", "offset"))] == [
-        (b"ours", b"k", 3), (b"ours", None, 4), (b"ours", b"", 5)
+    assert [tuple(row) for row in rows(written.read(1, 4).select("told_1", "key", "offset"))] == [
+        (_TOLD[1], None, 1), (None, b"", 2), (None, b"k", 3)
     ]  # fmt: skip
 
 

@@ -5,10 +5,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from harness import plan
 from tests.unit.good_run import PREFIX, GoodRun
+from verifiers.tables import Tables
 from verifiers.verify import verify
 
 OUT, IN = f"{PREFIX}-output", f"{PREFIX}-input"
@@ -130,6 +133,16 @@ def test_a_missing_table_is_never_valid(spark: SparkSession, good_run: GoodRun, 
     results = verify(folder)
     assert (results.headline, len(results.reasons)) == ("unknown: harness-error", 1)
     assert results.reasons[0].says == "damaged: tables/batches.parquet is missing"
+
+
+def test_a_ledger_whose_footers_do_not_tell_is_read(spark: SparkSession, good_run: GoodRun, tmp_path: Path) -> None:
+    for row in good_run.ledger[:3]:
+        row["offset"] = None
+    folder = good_run.write(tmp_path / "run")
+    [part] = folder.glob("ledger/sent-*.parquet")
+    for statistics in (True, False):
+        pq.write_table(pq.read_table(part), part, write_statistics=statistics)
+        assert Tables(folder, spark, plan.read(folder / "plan.json"), []).unplaced == 3
 
 
 _KILLS_SPARK = """

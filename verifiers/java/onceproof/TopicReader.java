@@ -10,6 +10,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -29,28 +30,40 @@ import org.apache.spark.sql.connector.read.PartitionReader;
  */
 final class TopicReader implements PartitionReader<InternalRow> {
     private static final Duration POLL = Duration.ofSeconds(1);
+    private static final long NONE = -1;
     private static final int ROW_BYTES = 512; // to begin with; it grows
 
     private final KafkaConsumer<ByteBuffer, ByteBuffer> consumer;
     private final TopicPartition place;
     private final TopicSource.Range range;
-    private final String header;
+    private final String headerName;
+    private final int numberDigits;
+    private final int[] widths;
+    private final int headerBytes;
     private final long deadlineSeconds;
-    private final int partitionField, offsetField, keyField, valueField, headerField;
+    private final int partitionField, offsetField, keyField, valueField, numberField;
+    private final int[] toldFields;
+    private final long[] told = new long[3];
+    private final boolean headerAsked;
     private final UnsafeRowWriter row;
     private Iterator<ConsumerRecord<ByteBuffer, ByteBuffer>> polled = Collections.emptyIterator();
     private ConsumerRecord<ByteBuffer, ByteBuffer> record;
 
     TopicReader(Map<String, String> options, String[] columns, TopicSource.Range range) {
         this.range = range;
-        header = options.get("header");
+        headerName = options.get("header");
+        numberDigits = Integer.parseInt(options.get("number"));
+        widths = Arrays.stream(options.get("widths").split(",")).mapToInt(Integer::parseInt).toArray();
+        headerBytes = Arrays.stream(widths).sum();
         deadlineSeconds = Long.parseLong(options.get("deadline_s"));
         List<String> names = Arrays.asList(columns); // a column that is not asked for has the index -1
         partitionField = names.indexOf("partition");
         offsetField = names.indexOf("offset");
         keyField = names.indexOf("key");
         valueField = names.indexOf("value");
-        headerField = names.indexOf("header");
+        numberField = names.indexOf("number");
+        toldFields = IntStream.range(0, told.length).map(index -> names.indexOf("told_" + index)).toArray();
+        headerAsked = Arrays.stream(toldFields).anyMatch(field -> field >= 0);
         row = new UnsafeRowWriter(columns.length, ROW_BYTES);
         // Buffers: what a record holds is copied once, into the row.
         consumer = new KafkaConsumer<>(settings(options), new ByteBufferDeserializer(), new ByteBufferDeserializer());
@@ -117,8 +130,11 @@ final class TopicReader implements PartitionReader<InternalRow> {
         if (valueField >= 0) {
             write(valueField, record.value());
         }
-        if (headerField >= 0) {
-            writeHeader();
+        if (numberField >= 0) {
+            writeNumber(record.value());
+        }
+        if (headerAsked) {
+            writeTold();
         }
         return row.getRow();
     }
@@ -131,20 +147,66 @@ final class TopicReader implements PartitionReader<InternalRow> {
         }
     }
 
-    private void writeHeader() {
-        int found = 0;
-        byte[] value = null;
-        for (Header each : record.headers()) {
-            if (each.key().equals(header)) {
-                found++;
-                value = each.value();
+    private void writeNumber(ByteBuffer value) {
+        long number = NONE;
+        if (value != null && value.hasRemaining()) {
+            int length = Math.min(numberDigits, value.remaining());
+            number = digits(value.array(), value.arrayOffset() + value.position(), length);
+        }
+        write(numberField, number);
+    }
+
+    private void writeTold() {
+        byte[] value = header();
+        int place = 0;
+        Arrays.fill(told, NONE);
+        for (int index = 0; value != null && index < widths.length; index++) {
+            told[index] = digits(value, place, widths[index]);
+            place += widths[index];
+            if (told[index] == NONE) { // of such a header nothing counts
+                Arrays.fill(told, NONE);
+                break;
             }
         }
-        if (found == 1 && value != null) {
-            row.write(headerField, value);
-        } else {
-            row.setNullAt(headerField);
+        for (int index = 0; index < told.length; index++) {
+            if (toldFields[index] >= 0) {
+                write(toldFields[index], told[index]);
+            }
         }
+    }
+
+    /** The header's value; null when there is none, or more than one, or when it has another length. */
+    private byte[] header() {
+        byte[] value = null;
+        int found = 0;
+        for (Header each : record.headers()) {
+            if (each.key().equals(headerName)) {
+                value = each.value();
+                found++;
+            }
+        }
+        return found == 1 && value != null && value.length == headerBytes ? value : null;
+    }
+
+    private void write(int field, long number) {
+        if (number == NONE) {
+            row.setNullAt(field);
+        } else {
+            row.write(field, number);
+        }
+    }
+
+    /** The number that these bytes say in decimal, eighteen at most; NONE when not all of them are digits. */
+    private static long digits(byte[] bytes, int from, int length) {
+        long number = 0;
+        for (int place = from; place < from + length; place++) {
+            int digit = bytes[place] - '0';
+            if (digit < 0 || digit > 9) {
+                return NONE;
+            }
+            number = 10 * number + digit;
+        }
+        return number;
     }
 
     @Override

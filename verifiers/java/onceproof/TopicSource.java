@@ -28,17 +28,23 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <pre>
  *     topic      the topic
  *     ranges     0:12:3456,1:0:99       partition:start:end, the end not included
- *     header     the name of the header whose value is the column `header`: null where a record has none, or several
+ *     number     12: so many digits at the value's beginning are the column `number`
+ *     header     the name of the header that is read
+ *     widths     18,18: how many digits of it are told_0, told_1, told_2
  *     deadline_s for how many seconds nothing may come before a range's end
  *     kafka.*    the consumer's settings
  * </pre>
  *
- * Beside Spark's own source it makes only the columns that are asked for, and one header of all; and it does not ask a
- * broker for a partition's ends after each poll. All that a range holds is read, or the query fails (TopicReader).
+ * What is not digits is null; so is the header where a record has none, or several, or one of another length.
+ *
+ * Beside Spark's own source it makes only the columns that are asked for, and reads digits where they lie; and it does
+ * not ask a broker for a partition's ends after each poll. All that a range holds is read, or the query fails
+ * (TopicReader).
  */
 public final class TopicSource implements TableProvider {
     private static final StructType SCHEMA = StructType.fromDDL(
-        "partition INT NOT NULL, offset BIGINT NOT NULL, key BINARY, value BINARY, header BINARY");
+        "partition INT NOT NULL, offset BIGINT NOT NULL, key BINARY, value BINARY, number BIGINT, "
+        + "told_0 BIGINT, told_1 BIGINT, told_2 BIGINT");
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
