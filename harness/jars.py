@@ -29,6 +29,7 @@ _SETTINGS = """<ivysettings><settings defaultResolver="central"/>
 """
 _FETCH_DEADLINE_S = 600
 _ECJ = "3.37.0"
+_COMPILE = ("-source", "17", "-target", "17", "-proc:none", "-nowarn")
 COMPILER = f"ecj-{_ECJ}"
 
 
@@ -58,7 +59,7 @@ def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> P
 
     Raises HarnessError with what the compiler says when they do not compile.
     """
-    said = hashlib.sha256(COMPILER.encode())
+    said = hashlib.sha256(" ".join((COMPILER, *_COMPILE)).encode())
     for path in sources:
         said.update(path.read_bytes())
     for jar in sorted(jar.name for jar in classpath):
@@ -77,8 +78,8 @@ def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], targ
     with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
         classes = Path(folder) / "classes"
         done = subprocess.run(
-            ["java", "-jar", str(ecj), "-source", "17", "-target", "17", "-proc:none", "-nowarn", "-d", str(classes),
-             "-classpath", os.pathsep.join(map(str, classpath)), *map(str, sources)],
+            ["java", "-jar", str(ecj), *_COMPILE, "-d", str(classes), "-classpath",
+             os.pathsep.join(map(str, classpath)), *map(str, sources)],
             capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
         )  # fmt: skip
         if done.returncode != 0:

@@ -34,7 +34,7 @@ def value(seed: int, number: int, record_bytes: int) -> bytes:
 
 
 def number(value: bytes) -> int | None:
-    """The number that a value says it has; None when it is no payload of ours. (As collect reads it with Spark SQL.)"""
+    """The number that a value says it has; None when it is no payload of ours. (As the source of topics reads it.)"""
     head = value[:NUMBER_DIGITS]
     return int(head) if head.isdigit() else None
 

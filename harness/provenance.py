@@ -6,8 +6,8 @@
     00003 0000000000041 001 00001 0000000007 00003 0000000000044    54 bytes: an output of a chain's later worker
     the input's partition and offset as before, and then the record's between, which it was made of
 
-Of fixed widths, since reading it is a good part of collecting a small record, and Spark can cut at known places far
-sooner than it can split. A header of another length, or two of them, count as none.
+Of fixed widths, since reading it is a part of collecting a small record, and cutting at known places is far sooner done
+than splitting. A header of another length, or two of them, count as none.
 """
 
 from typing import NamedTuple
@@ -54,6 +54,6 @@ def parts_sql() -> list[str]:
         behind = _length(group)
         for part in group:
             behind -= part.width
-            digits = f"told_{index} div {10**behind}L % {10**part.width}L"
+            digits = f"told_{index} div {10**behind}L" + (f" % {10**part.width}L" if part is not group[0] else "")
             found.append(f"cast({digits} AS {part.type}) AS {part.name}")
     return found

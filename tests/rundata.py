@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.provenance import provenance
 from verifiers import manifest
 from verifiers.positions import SCHEMA as COMMITS
 from verifiers.segments import SCHEMA as BATCHES
@@ -236,8 +235,9 @@ def _together(row: Row) -> Row:
     if told[0] is None:
         assert not any(each is not None for each in told), f"part of a header: {row}"
         return row
-    header = provenance(*told[:5]) + (b"" if told[5] is None else b"%05d%013d" % (told[5], told[6]))
-    return {**row, **{f"told_{index}": int(header[18 * index :][:18]) for index in range(len(header) // 18)}}
+    whose = (told[2] * 10**5 + told[3]) * 10**10 + told[4]
+    return {**row, "told_0": told[0] * 10**13 + told[1], "told_1": whose,
+            "told_2": None if told[5] is None else told[5] * 10**13 + told[6]}  # fmt: skip
 
 
 def _apart(row: Row) -> Row:

@@ -60,7 +60,7 @@ def suspects(tables: Tables) -> DataFrame | None:
 def _all_fit(tables: Tables) -> bool:
     """Whether what is there is what should be, by fingerprint, and nothing of it is at or above its position. Then an
     output that is explained by a cause is the one of its number, and so nothing is missing without that cause."""
-    due = _due(tables)  # first, since other checks ask for the contents as well
+    due = _due(tables)  # first, since it may have to read the ledger for itself
     return summary.of_kind(tables, "outputs") == due
 
 
@@ -69,7 +69,7 @@ def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
     found: dict[tuple[str, int], summary.Fingerprint] = {}
     if _alike(tables):  # speed: the ledger has been read for that already
         for (_, partition), told in summary.of_kind(tables, "ledger").items():
-            if told.highest >= tables.positions.get(partition, 0):  # speed: as below
+            if told.highest >= tables.positions.get(partition, 0):
                 return None
             found |= {(topic, partition): told for topic in tables.workload.judged}
         return found
@@ -88,9 +88,9 @@ def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
 
 def _alike(tables: Tables) -> bool:
     """Whether the outputs that should be are what the ledger acknowledges, record by record, on each topic."""
-    if tables.workload.expected != one_on_each(*tables.workload.judged) or tables.unplaced:  # speed
+    if tables.workload.expected != one_on_each(*tables.workload.judged) or tables.unplaced:
         return False
-    return tables.from_the_first and inputs.strangers(tables) is None  # speed
+    return tables.from_the_first and inputs.strangers(tables) is None
 
 
 @kept

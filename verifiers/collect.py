@@ -109,14 +109,17 @@ def collect_hidden(field: Field, folder: Path, *, master: str = "local[2]") -> N
 
 
 def read_only(field: Field, *, master: str = "local[2]") -> None:
-    """Read what `collect` reads of the topics and keep nothing: the time below which the source does not let it go. For
-    the bench. Raises as `collect` does."""
+    """Read what `collect` reads of the topics for a full proof, and keep nothing: the time below which the source does
+    not let it go. For the bench. Raises as `collect` does."""
     spark, bootstrap = session(master), field.cluster.bootstrap(topology.OBSERVER_LANE)
     pinned = _ends(field.cluster.admin, judged(field))
     named = sorted({each["topic"] for each in pinned})
 
     def read(topic: str) -> None:
-        frame = topics.read(spark, bootstrap, topic, pinned, "read_committed")
+        frame = topics.read(spark, bootstrap, topic, pinned, "read_committed").select(
+            "partition", "offset", "key", "value", "number",
+            *(["told_0", "told_1"] if topic != field.names.input else []),
+        )  # fmt: skip
         frame.write.format("noop").mode("overwrite").save()
 
     with ThreadPoolExecutor(len(named)) as threads:

@@ -1,11 +1,11 @@
 """Is each partition whole in the tables? Only there may a missing record be called lost.
 
-In each partition, end − start = visible + aborted + control offsets: the batches account for every offset, and Spark's
-reader saw as many records as the log says are visible. And nothing stands above the end: an LSO below the high
+In each partition, end − start = visible + aborted + control offsets: the batches account for every offset, and collect
+saw as many records as the log says are visible. And nothing stands above the end: an LSO below the high
 watermark hides records that may yet become visible.
 
-    output/3   end 1040   visible 1000 (Spark: 1000)   aborted 30   control 10      whole
-    output/4   end 1040   visible 1000 (Spark:  999)   aborted 30   control 10      incomplete: findings by absence off
+    output/3   end 1040   visible 1000 (seen: 1000)   aborted 30   control 10      whole
+    output/4   end 1040   visible 1000 (seen:  999)   aborted 30   control 10      incomplete: findings by absence off
 
 An input partition may start where a fault's delete left it, and no further. The group's positions must be the last ones
 that its partition of __consumer_offsets shows as committed, and of what was written there nothing may be gone.

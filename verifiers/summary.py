@@ -26,10 +26,11 @@ class Fingerprint:
     rows: int
     low: int
     high: int
-    highest: int = field(default=-1, compare=False)  # offset, of the ledger's
+    highest: int = field(default=-1, compare=False)  # offset, of inputs
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
-        return Fingerprint(rows=self.rows + other.rows, low=self.low + other.low, high=self.high + other.high)
+        return Fingerprint(rows=self.rows + other.rows, low=self.low + other.low, high=self.high + other.high,
+                           highest=max(self.highest, other.highest))  # fmt: skip
 
 
 NOTHING = Fingerprint(rows=0, low=0, high=0)

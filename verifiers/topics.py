@@ -2,9 +2,9 @@
 
     read(spark, bootstrap, "orders", pinned, "read_committed")     partition offset key value number told_0 …
 
-Spark's own Kafka source took 1.5 to 2.2 times as long as Kafka's tool to read small records into nothing, ours takes
-half to nine tenths of it (docs/bench.md): it makes each column of a record and all of its headers whatever is asked
-for, and asks a broker for the partition's first and last offset after each poll.
+Spark's own Kafka source makes each column of a record and all of its headers whatever is asked for, and asks a broker
+for the partition's first and last offset after each poll: it took 1.5 to 2.2 times as long as Kafka's tool to read
+small records into nothing, where ours takes about as long as that (docs/bench.md).
 """
 
 from collections.abc import Iterable, Mapping

@@ -40,10 +40,12 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
     mode: Mode = "full"
     if not damage:  # nothing is concluded from tables that are not what was collected
         tables = Tables(folder, session(master), planned, events, look=look)
-        checks = in_threads(lambda check: _guarded(check, tables), registry.checks())
-        counts, mode = _counts(tables), "full" if tables.full else "ledger"
-        with suppress(Exception):  # the session may have died; the checks then say so
-            let_go(tables.spark)
+        try:
+            checks = in_threads(lambda check: _guarded(check, tables), registry.checks())
+            counts, mode = _counts(tables), "full" if tables.full else "ledger"
+        finally:
+            with suppress(Exception):  # the session may have died; the checks then say so
+                let_go(tables.spark)
     reasons = [*damage, *(reason for check in checks for reason in check.reasons)]
     run = next((event for event in events if event["event"] == "run"), {})
     versions = {**run.get("versions", {}), **_libraries(events)}

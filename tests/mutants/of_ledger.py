@@ -1,6 +1,6 @@
 """Mutants of what the ledger knows: inputs acknowledged without an offset, inputs stored twice, log starts."""
 
-from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, forget, mutant, pick, place_of
+from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, forget, input_of, mutant, pick, place_of
 from tests.mutants.of_logs import input_tail_lost, input_tail_lost_before_it_was_read
 from tests.mutants.of_records import input_stored_twice
 from tests.rundata import Row, RunData
@@ -11,6 +11,15 @@ def offset_not_told(run: RunData) -> Expected:
     """Harmless: an input was acknowledged without its offset, and the log has it."""
     forget(run, pick(run)["number"], acknowledged=True)
     return {}
+
+
+@mutant(ZOMBIE, alone=True)
+def offset_not_told_and_without_output(run: RunData) -> Expected:
+    """An input was acknowledged without its offset, the log has it, and it has no output."""
+    row = pick(run)
+    forget(run, row["number"], acknowledged=True)
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
 
 
 @mutant(ZOMBIE)

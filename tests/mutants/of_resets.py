@@ -16,6 +16,18 @@ def skipped_by_a_reset(run: RunData) -> Expected:
     return {"reset-skip": {input_of(row) for row in gone}}
 
 
+@mutant(DELETES, "ledger", alone=True)
+def skipped_from_the_first_on(run: RunData) -> Expected:
+    """Ledger mode: records were deleted before any was processed, and the consumer began at the log start."""
+    mark = _mark(run)
+    mark.update(position=0, low_watermark=6)
+    run.pinned("input", 0)["start"] = 6
+    gone = [row for row in run.outputs if row["source_partition"] == 0 and row["source_offset"] < 6]
+    for row in gone:
+        run.remove_output(row)
+    return {"reset-skip": {input_of(row) for row in gone}}
+
+
 @mutant(DELETES)
 def lost_before_a_skip(run: RunData) -> Expected:
     """The input before those that a reset skipped is missing too: that is no reset's doing."""

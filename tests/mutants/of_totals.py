@@ -1,6 +1,6 @@
 """Mutants of totals: an update that a state missed, a total that is another, one that cannot be read."""
 
-from tests.mutants.catalogue import BANK, TOTALS, Expected, each_of, input_of, mutant, pick, place_of
+from tests.mutants.catalogue import BANK, TOTALS, Expected, each_of, input_of, move_position, mutant, pick, place_of
 from tests.rundata import Row, RunData
 from workloads.sums import amount
 
@@ -128,6 +128,16 @@ def credit_forgotten_by_the_next_debit(run: RunData) -> Expected:
     for each in _of_account(run, following):
         each["total"] -= amount(row["number"])
     return {"wrong-aggregate": {place_of(following)}}
+
+
+@mutant(BANK)
+def position_one_back_of_the_bank(run: RunData) -> Expected:
+    """The committed position is one below what debits and credits show."""
+    move_position(run, 0, -1)
+    last = 0, run.positions[0]
+    return {"offset-divergence": {
+        place_of(row) for row in run.outputs if (row["source_partition"], row["source_offset"]) == last
+    }}  # fmt: skip
 
 
 def _of_key(run: RunData, row: Row, *topics: str) -> list[Row]:

@@ -68,8 +68,13 @@ final class TopicReader implements PartitionReader<InternalRow> {
         // Buffers: what a record holds is copied once, into the row.
         consumer = new KafkaConsumer<>(settings(options), new ByteBufferDeserializer(), new ByteBufferDeserializer());
         place = new TopicPartition(options.get("topic"), range.partition());
-        consumer.assign(List.of(place));
-        consumer.seek(place, range.start());
+        try {
+            consumer.assign(List.of(place));
+            consumer.seek(place, range.start());
+        } catch (RuntimeException error) { // Spark closes only what it was given
+            consumer.close();
+            throw error;
+        }
     }
 
     private static Map<String, Object> settings(Map<String, String> options) {
