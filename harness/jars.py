@@ -28,6 +28,7 @@ _SETTINGS = """<ivysettings><settings defaultResolver="central"/>
 <resolvers><ibiblio name="central" m2compatible="true" usepoms="true"/></resolvers></ivysettings>
 """
 _FETCH_DEADLINE_S = 600
+_COMPILE_DEADLINE_S = 120
 _ECJ = "3.37.0"
 _COMPILE = ("-source", "17", "-target", "17", "-proc:none", "-nowarn")
 COMPILER = f"ecj-{_ECJ}"
@@ -57,7 +58,7 @@ def _compiler() -> Path:
 def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> Path:
     """A jar of these Java files, compiled once for what they and the class path say.
 
-    Raises HarnessError with what the compiler says when they do not compile.
+    Raises HarnessError with what the compiler says when they do not compile, or why it did not run.
     """
     said = hashlib.sha256(" ".join((COMPILER, *_COMPILE)).encode())
     for path in sources:
@@ -77,11 +78,14 @@ def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> P
 def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
         classes = Path(folder) / "classes"
-        done = subprocess.run(
-            ["java", "-jar", str(ecj), *_COMPILE, "-d", str(classes), "-classpath",
-             os.pathsep.join(map(str, classpath)), *map(str, sources)],
-            capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                ["java", "-jar", str(ecj), *_COMPILE, "-d", str(classes), "-classpath",
+                 os.pathsep.join(map(str, classpath)), *map(str, sources)],
+                capture_output=True, text=True, timeout=_COMPILE_DEADLINE_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HarnessError(f"the compiler of {sources[0].name} did not run to its end: {error}") from error
         if done.returncode != 0:
             raise HarnessError(f"{sources[0].name} and the others do not compile: {done.stderr[-1000:]}")
         made = Path(folder) / target.name

@@ -48,7 +48,8 @@ def widths(*, via: bool) -> list[int]:
 
 
 def parts_sql() -> list[str]:
-    """Spark SQL: each part of the header, by its name, from those integers."""
+    """Spark SQL: each part of the header, by its name, from those integers. The first part of each is what is left, and
+    so not cut: in a folder of many runs it may have more digits than a header has."""
     found = []
     for index, group in enumerate(_GROUPS):
         behind = _length(group)

@@ -70,13 +70,14 @@ class LogOracle:
 
     def _seen_early(self, row: Row, observed: list[Row]) -> bool:
         """Whether the observer saw an output before its worker called commit, where its manifest can be judged."""
-        called = [e["t"] for e in self.run.events if e["event"] == "invoke" and told_by(e) == transaction_of(row)]
+        called = [e for e in self.run.events if e["event"] == "invoke" and told_by(e) == transaction_of(row)]
         seen = [each["at"] for each in observed if place_of(each) == place_of(row)]
         here = row["topic"], row["partition"]
-        parts = [e["outputs"].get(f"{self.run.prefix}{row['topic']}/{row['partition']}", (0, 0, -1))
-                 for e in self.run.events if e["event"] == "invoke" and told_by(e) == transaction_of(row)]  # fmt: skip
+        parts = [e["outputs"].get(f"{self.run.prefix}{row['topic']}/{row['partition']}", (0, 0, -1)) for e in called]
         told = any(first <= row["offset"] <= last and first >= self.start[here] for _, first, last in parts)
-        return bool(told and seen and here not in self.found.incomplete and min(seen) + 0.001 < min(called))
+        if not told or not seen or here in self.found.incomplete:
+            return False
+        return bool(min(seen) + 0.001 < min(e["t"] for e in called))
 
     def _torn(self) -> tuple[list[Row], list[Row]]:
         torn = []

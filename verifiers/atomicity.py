@@ -163,6 +163,7 @@ def torn(tables: Tables) -> DataFrame | None:
     )  # fmt: skip
 
 
+@kept
 def told_parts(tables: Tables) -> DataFrame:
     """What each manifest says of each partition, where it can be judged: worker, incarnation, transaction, topic,
     partition, records, first, last."""
@@ -174,7 +175,7 @@ def told_parts(tables: Tables) -> DataFrame:
         F.col("span")[0].alias("records"), F.col("span")[1].alias("first"), F.col("span")[2].alias("last"),
     ).distinct()  # fmt: skip
     known = parts.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start").drop("start")
-    return known.join(F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti")
+    return known.join(F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti").persist()
 
 
 def _buckets(first: str, last: str, size: int = _BUCKET) -> Any:

@@ -70,9 +70,8 @@ def worker_of(event: Event) -> int:
     return int(event["source"].removeprefix("worker-"))
 
 
-def _without_offset(part: Path) -> int:
+def _without_offset(part: Path, footer: Any) -> int:
     """How many rows of a file of the ledger have none: its footer says it."""
-    footer = pq.read_metadata(part)
     column = footer.schema.names.index("offset")
     told = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if all(each is not None and each.has_null_count for each in told):  # speed
@@ -121,6 +120,12 @@ class Tables:
     @kept
     def ledger(self) -> DataFrame:
         return self.parquet("ledger/sent-*.parquet", LEDGER)
+
+    @property
+    @kept
+    def ledger_files(self) -> dict[Path, Any]:
+        """Its files, each with its footer."""
+        return {part: pq.read_metadata(part) for part in self.folder.glob("ledger/sent-*.parquet")}
 
     @property
     @kept
@@ -183,7 +188,7 @@ class Tables:
     @kept
     def unplaced(self) -> int:
         """How many inputs there are of which the ledger does not know where in the log they are, if they are in it."""
-        return sum(map(_without_offset, self.folder.glob("ledger/sent-*.parquet")))
+        return sum(_without_offset(part, footer) for part, footer in self.ledger_files.items())
 
     @property
     @kept

@@ -13,8 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from harness import clients, expectation, history, plan, registry, vacuity, verdict
 from harness.errors import BadInput
 from harness.expectation import Outcome
@@ -118,9 +116,8 @@ def _counts(tables: Tables) -> dict[str, int]:
         (e["source"], e["incarnation"]) for e in tables.events
         if e["event"] == "error" and (e["fatal"] or e["call"] == "send-offsets") and _fencing(e["code"])
     }  # fmt: skip
-    ledger = [pq.read_metadata(part) for part in tables.folder.glob("ledger/sent-*.parquet")]
     return {
-        "inputs": sum(part.num_rows for part in ledger),
+        "inputs": sum(footer.num_rows for footer in tables.ledger_files.values()),
         "inputs_without_an_offset": tables.unplaced,
         "outputs": tables.facts["rows"]["outputs"],
         "transactions": sum(outcomes.values()),

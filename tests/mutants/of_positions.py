@@ -24,7 +24,7 @@ from tests.mutants.catalogue import (
 from tests.mutants.of_zombies import position_one_back
 from tests.packing import Place
 from tests.rundata import Row, RunData
-from verifiers.tables import TRANSACTION
+from verifiers.tables import TRANSACTION, worker_of
 
 
 @mutant(ZOMBIE)
@@ -247,7 +247,7 @@ def _hide(run: RunData, row: Row) -> set[Place]:
 def _commit(run: RunData, told: Row) -> list[Row]:
     """Commit positions of a transaction that was given up: each right behind the last one of the same member, so that
     no successor's lies between, and as high as that. Returns them."""
-    owner = int(told["source"].removeprefix("worker-")), told["incarnation"]
+    owner = worker_of(told), told["incarnation"]
     added = []
     for partition in map(int, told["sources"]):
         last = [each for each in turns(run, partition) if (each["worker"], each["incarnation"]) == owner][-1]

@@ -16,6 +16,7 @@ from tests.mutants.catalogue import (
     turns,
 )
 from tests.rundata import Row, RunData
+from verifiers.tables import worker_of
 
 
 @mutant(ZOMBIE)
@@ -172,7 +173,7 @@ def _abort_a_position(run: RunData, turn: int) -> None:
 def _zombie_commits(run: RunData) -> list[Row]:
     """Positions of the zombie's transaction, put into the log right after its successor's first."""
     told = given_up(run)
-    worker = int(told["source"].removeprefix("worker-"))
+    worker = worker_of(told)
     added = []
     for partition, (_, after) in ((int(p), span) for p, span in told["sources"].items()):
         others = [each for each in turns(run, partition) if each["worker"] != worker]
@@ -186,7 +187,7 @@ def _zombie_commits(run: RunData) -> list[Row]:
 def _show(run: RunData) -> None:
     """Make the zombie's aborted records visible, as its transaction's: committed, with a manifest."""
     told = given_up(run)
-    worker = int(told["source"].removeprefix("worker-"))
+    worker = worker_of(told)
     outputs = {}
     for partition, (first, after) in ((int(p), span) for p, span in told["sources"].items()):
         [batch, *_] = aborted(run, partition)
