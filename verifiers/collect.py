@@ -117,7 +117,7 @@ def read_only(field: Field, *, master: str = "local[2]") -> None:
 
     def read(topic: str) -> None:
         frame = topics.read(spark, bootstrap, topic, pinned, "read_committed").select(
-            "partition", "offset", "key", "value", "number",
+            "partition", "offset", "number", "digest",
             *(["told_0", "told_1"] if topic != field.names.input else []),
         )  # fmt: skip
         frame.write.format("noop").mode("overwrite").save()
@@ -175,12 +175,9 @@ def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
     return known
 
 
-_DIGEST = f"{CONTENT} AS digest"
-
-
 def _inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]]) -> DataFrame:
     frame = topics.read(spark, bootstrap, topic, pinned, "read_committed")
-    return frame.selectExpr("partition", "offset", "number", _DIGEST)
+    return frame.selectExpr("partition", "offset", "number", "digest")
 
 
 def _outputs(
@@ -188,12 +185,13 @@ def _outputs(
 ) -> dict[str, DataFrame]:
     """The workload's own name of a topic → its outputs."""
     work = registry.workload(field.plan.scenario.workload.name)
-    apart = {CONTENT: "content"} if work.identity != CONTENT else {}
+    identity = "digest" if work.identity == CONTENT else work.identity  # the source has made the former
+    apart = {"digest": "content"} if work.identity != CONTENT else {}
     if work.aggregate:
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
     return {
         role: topics.read(spark, bootstrap, field.names.topic(role), pinned, isolation, via=bool(work.via)).selectExpr(
-            "partition", "offset", "number", f"{work.identity} AS digest", "told_0", "told_1",
+            "partition", "offset", "number", f"{identity} AS digest", "told_0", "told_1",
             *(["told_2"] if work.via else []), *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
         for role in work.judged

@@ -1,6 +1,6 @@
 """Topics as Spark's frames, by our own source: `java/onceproof`, compiled when it is first needed.
 
-    read(spark, bootstrap, "orders", pinned, "read_committed")     partition offset key value number told_0 …
+    read(spark, bootstrap, "orders", pinned, "read_committed")     partition offset key value number digest …
 
 Spark's own Kafka source makes each column of a record and all of its headers whatever is asked for, and asks a broker
 for the partition's first and last offset after each poll: it took 1.5 to 2.2 times as long as Kafka's tool to read
@@ -48,9 +48,9 @@ def read(
     via: bool = False, deadline_s: int = 60,
 ) -> DataFrame:  # fmt: skip
     """The records of a topic from each partition's `start` on, before its `end`, as the entries of `pinned` name them:
-    partition, offset, key, value, number (what the value says which input it comes from), and told_0 to told_2, our
-    header as integers (`provenance`), `via` of its longer form; null when there is none, or more than one. Markers have
-    no row; aborted records have none under read_committed.
+    partition, offset, key, value, number (what the value says which input it comes from), digest (`payload`,
+    that of key and value), and told_0 to told_2, our header as integers (`provenance`), `via` of its longer form; null
+    when there is none, or more than one. Markers have no row; aborted records have none under read_committed.
 
     A query over it fails when a range does not start in the log any more, or when nothing comes for `deadline_s` before
     its end is reached.

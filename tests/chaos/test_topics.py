@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from harness import topology
+from harness import payload, topology
 from harness.admin import Admin, Isolation
 from harness.cluster import Cluster
 from harness.provenance import HEADER, passed_on, provenance
@@ -18,6 +18,7 @@ from verifiers.spark import rows, session
 
 pytestmark = [pytest.mark.chaos, pytest.mark.quick]
 _CALL_S = 15
+_MANY = 12_000
 _RIGHT = provenance(3, 41, 1, 2, 12)
 _LONGER = passed_on(_RIGHT, 2, 1, 7, 3, 44)
 _TOLD = (3_0000000000041, 1_00002_0000000012)
@@ -77,11 +78,18 @@ def written(cluster: Cluster) -> Iterator[Written]:
 
 
 def test_each_column_of_each_record_is_read(written: Written) -> None:
-    found = [tuple(row) for row in rows(written.read(0, 17).orderBy("offset"))]
+    found = [tuple(row) for row in rows(written.read(0, 17).drop("digest").orderBy("offset"))]
     assert found == [
         (0, offset, key, value, _VALUES[offset % 6][1], *(_TOLD if offset < 2 else (None, None)), None)
         for offset, (key, value, _) in enumerate(written.records)
     ]
+
+
+def test_the_digest_is_that_of_spark(written: Written) -> None:
+    told = [tuple(row) for row in rows(written.read(0, 12).selectExpr("digest", "xxhash64(key, value)"))]
+    assert all(digest == spark for digest, spark in told)
+    assert len(set(told)) == len(_VALUES)
+    assert told[0][0] == payload.digest(b"k", _VALUES[0][0])
 
 
 def test_the_longer_header(written: Written) -> None:
@@ -99,6 +107,23 @@ def test_what_is_aborted_or_open_is_seen_by_who_asks_for_it(written: Written) ->
     frame = written.read(10, 19, "read_uncommitted").select("partition", "offset").orderBy("offset")
     assert [tuple(row) for row in rows(frame)] == [(0, offset) for offset in (10, 11, 13, 14, 15, 17, 18)]
     assert rows(written.read(13, 17)) == rows(written.read(12, 13)) == rows(written.read(5, 5)) == []
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_each_codec_and_more_records_than_a_poll_gives(cluster: Cluster, codec: str) -> None:
+    name, bootstrap = f"topics-{codec}-{time.time_ns()}", cluster.bootstrap(topology.OBSERVER_LANE)
+    cluster.admin.create_topics([name], partitions=1, replicas=3, config={})
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "enable.idempotence": True})
+    for number in range(_MANY):
+        producer.produce(name, b"%012d" % number + b"x" * (number % 7 * 150), headers=[(HEADER, _RIGHT)])
+    assert producer.flush(_CALL_S) == 0
+    pinned = [{"topic": name, "partition": 0, "start": 0, "end": _MANY}]
+    frame = topics.read(session(), bootstrap, name, pinned, "read_committed")
+    same = frame.where("number = offset AND length(value) = 12 + offset % 7 * 150 AND told_1 IS NOT NULL").where(
+        "digest = xxhash64(key, value)"
+    )
+    assert frame.count() == same.count() == _MANY
+    cluster.admin.delete_topics([name])
 
 
 def test_an_end_that_cannot_be_reached_fails(written: Written) -> None:

@@ -2,7 +2,6 @@
 
 from tests.mutants.catalogue import (
     ABORTS,
-    TWICE,
     ZOMBIE,
     Expected,
     change,
@@ -86,22 +85,6 @@ def doubled_on_one_topic(run: RunData) -> Expected:
     row = pick(run, "payment", 0)
     again = resent(run, row)
     return {"duplicate": {place_of(row), place_of(again)}}
-
-
-@mutant(TWICE)
-def one_of_two_lost(run: RunData) -> Expected:
-    """Of the two records that an input must have on one topic, one is missing."""
-    row = pick(run)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
-
-
-@mutant(TWICE)
-def three_of_two(run: RunData) -> Expected:
-    """Of the two records that an input must have on one topic, there are three."""
-    row = pick(run)
-    run.insert_output(row, row["offset"], counted=True)
-    return {"duplicate": {place_of(each) for each in run.outputs if each["number"] == row["number"]}}
 
 
 @mutant(ZOMBIE)
@@ -303,12 +286,6 @@ def ledger_mode_info_took_effect(run: RunData) -> Expected:
     """Ledger mode, harmless: an input that was never acknowledged has one output, wherever it stands in the log."""
     forget(run, pick(run)["number"])
     return {}
-
-
-@mutant(TWICE, "ledger")
-def ledger_mode_info_of_two(run: RunData) -> Expected:
-    """Ledger mode, harmless: an input that was never acknowledged has the two outputs that it must have."""
-    return ledger_mode_info_took_effect(run)
 
 
 @mutant(ZOMBIE, "ledger")

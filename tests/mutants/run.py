@@ -22,6 +22,7 @@ from tests.mutants import (
     of_resets,
     of_totals,
     of_transactions,
+    of_twice,
     of_zombies,
 )
 from tests.mutants.catalogue import MUTANTS, Expected, Mutant
@@ -30,7 +31,7 @@ from verifiers import spark as sessions
 
 # Importing them fills the catalogue.
 MODULES = (of_records, of_order, of_transactions, of_zombies, of_positions, of_logs, of_ledger, of_resets, of_totals,
-           of_chain)  # fmt: skip
+           of_chain, of_twice)  # fmt: skip
 _HEAD = """# Mutants
 
 Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this

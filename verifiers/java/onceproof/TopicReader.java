@@ -19,8 +19,10 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteBufferDeserializer;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
 import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.unsafe.Platform;
 
 /**
  * The records of one range, one row each. Markers, and aborted records under read_committed, have none.
@@ -32,6 +34,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
     private static final Duration POLL = Duration.ofSeconds(1);
     private static final long NONE = -1;
     private static final int ROW_BYTES = 512; // to begin with; it grows
+    private static final long SEED = 42; // that of Spark's xxhash64
 
     private final KafkaConsumer<ByteBuffer, ByteBuffer> consumer;
     private final TopicPartition place;
@@ -41,7 +44,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
     private final int[] widths;
     private final int headerBytes;
     private final long deadlineSeconds;
-    private final int partitionField, offsetField, keyField, valueField, numberField;
+    private final int partitionField, offsetField, keyField, valueField, numberField, digestField;
     private final int[] toldFields;
     private final long[] told = new long[3];
     private final boolean headerAsked;
@@ -62,6 +65,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
         keyField = names.indexOf("key");
         valueField = names.indexOf("value");
         numberField = names.indexOf("number");
+        digestField = names.indexOf("digest");
         toldFields = IntStream.range(0, told.length).map(index -> names.indexOf("told_" + index)).toArray();
         headerAsked = Arrays.stream(toldFields).anyMatch(field -> field >= 0);
         row = new UnsafeRowWriter(columns.length, ROW_BYTES);
@@ -138,6 +142,9 @@ final class TopicReader implements PartitionReader<InternalRow> {
         if (numberField >= 0) {
             writeNumber(record.value());
         }
+        if (digestField >= 0) {
+            row.write(digestField, hash(record.value(), hash(record.key(), SEED)));
+        }
         if (headerAsked) {
             writeTold();
         }
@@ -150,6 +157,12 @@ final class TopicReader implements PartitionReader<InternalRow> {
         } else {
             row.write(field, bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
         }
+    }
+
+    /** As Spark's xxhash64, which leaves out what is null. */
+    private static long hash(ByteBuffer bytes, long seed) {
+        return bytes == null ? seed : XXH64.hashUnsafeBytes(bytes.array(),
+            Platform.BYTE_ARRAY_OFFSET + bytes.arrayOffset() + bytes.position(), bytes.remaining(), seed);
     }
 
     private void writeNumber(ByteBuffer value) {

@@ -37,14 +37,16 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * What is not digits is null; so is the header where a record has none, or several, or one of another length.
  *
- * Beside Spark's own source it makes only the columns that are asked for, and reads digits where they lie; and it does
- * not ask a broker for a partition's ends after each poll. All that a range holds is read, or the query fails
- * (TopicReader).
+ * The column digest is xxhash64(key, value). That and the digits are made where a record's bytes lie: for these no
+ * value is copied.
+ *
+ * Beside Spark's own source it makes only the columns that are asked for; and it does not ask a broker for a partition's
+ * ends after each poll. All that a range holds is read, or the query fails (TopicReader).
  */
 public final class TopicSource implements TableProvider {
     private static final StructType SCHEMA = StructType.fromDDL(
         "partition INT NOT NULL, offset BIGINT NOT NULL, key BINARY, value BINARY, number BIGINT, "
-        + "told_0 BIGINT, told_1 BIGINT, told_2 BIGINT");
+        + "digest BIGINT NOT NULL, told_0 BIGINT, told_1 BIGINT, told_2 BIGINT");
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
