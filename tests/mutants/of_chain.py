@@ -12,6 +12,7 @@ from tests.mutants.catalogue import (
     turns,
 )
 from tests.mutants.of_resets import reset
+from tests.packing import Place
 from tests.rundata import Row, RunData
 
 
@@ -86,12 +87,22 @@ def half_of_the_first_service(run: RunData) -> Expected:
 def doubled_when_the_second_service_went_back(run: RunData) -> Expected:
     """Inputs were deleted behind the position and one was passed on twice; it was the second service that went back, in
     its own topic."""
+    return {"duplicate": _went_back(run, worker=1)}
+
+
+@mutant(CHAIN)
+def doubled_when_the_first_service_went_back(run: RunData) -> Expected:
+    """The same, and it was the first service, in the input."""
+    return {"reset-reprocess": _went_back(run, worker=0)}
+
+
+def _went_back(run: RunData, worker: int) -> set[Place]:
     row = pick(run)
     offset = row["source_offset"]
     _delete(run, "input", start=0, position=offset + 1)
-    reset(run, offset + 1, 0)
+    reset(run, offset + 1, 0, worker)
     again = run.insert_output(row, row["offset"], counted=True)
-    return {"duplicate": {place_of(row), place_of(again)}}
+    return {place_of(row), place_of(again)}
 
 
 @mutant(CHAIN)

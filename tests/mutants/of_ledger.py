@@ -1,8 +1,20 @@
 """Mutants of what the ledger knows: inputs acknowledged without an offset, inputs stored twice, log starts."""
 
-from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, forget, input_of, mutant, pick, place_of
+from tests.mutants.catalogue import (
+    DELETES,
+    TWICE,
+    ZOMBIE,
+    Expected,
+    change,
+    each_of,
+    forget,
+    input_of,
+    move_position,
+    mutant,
+    pick,
+    place_of,
+)
 from tests.mutants.of_logs import input_tail_lost, input_tail_lost_before_it_was_read
-from tests.mutants.of_records import input_stored_twice
 from tests.rundata import Row, RunData
 
 
@@ -93,6 +105,50 @@ def ledger_mode_offset_not_told_and_without_output(run: RunData) -> Expected:
     for each in [each for each in run.outputs if each["number"] == row["number"]]:
         run.remove_output(each)
     return {}
+
+
+@mutant(ZOMBIE)
+def input_stored_twice(run: RunData) -> Expected:
+    """Nothing is asserted: an input stands in the log a second time, which the ledger does not know; both came out."""
+    row = max(each_of(run, "output", 2), key=lambda each: int(each["source_offset"]))
+    end = run.pinned("input", 2)
+    again = {"partition": 2, "offset": end["end"], "number": row["number"], "digest": row["digest"]}
+    run.inputs.append(again)
+    for batch in run.log("input", 2):
+        if batch["last"] == end["end"] - 1:
+            batch["last"], batch["records"] = batch["last"] + 1, batch["records"] + 1
+    end["end"] = end["high_watermark"] = end["end"] + 1
+    move_position(run, 2, 1)
+    run.insert_output({**row, "source_offset": again["offset"]}, row["offset"], counted=True)
+    return {}
+
+
+@mutant(ZOMBIE)
+def input_stored_twice_and_acknowledged_as_the_second(run: RunData) -> Expected:
+    """Nothing is asserted: the same, and the ledger knows the second one."""
+    input_stored_twice(run)
+    again = run.inputs[-1]
+    next(row for row in run.ledger if row["number"] == again["number"])["offset"] = again["offset"]
+    return {}
+
+
+@mutant(ZOMBIE)
+def input_of_somebody_else(run: RunData) -> Expected:
+    """Nothing is asserted: an input stands in the log of which the ledger knows nothing; it came out."""
+    input_stored_twice(run)
+    again = run.inputs[-1]
+    again.update(number=900_000, digest=again["digest"] ^ 1)
+    change(run, run.made_of(2, again["offset"]), number=again["number"], digest=again["digest"])
+    return {}
+
+
+@mutant(ZOMBIE, alone=True)
+def input_stored_twice_and_copied_once(run: RunData) -> Expected:
+    """An input stands in the log a second time, and only the first came out: just what the ledger acknowledges."""
+    input_stored_twice(run)
+    again = run.inputs[-1]
+    run.remove_output(run.made_of(2, again["offset"]))
+    return {"lost": {("input", 2, again["offset"])}}
 
 
 @mutant(ZOMBIE)

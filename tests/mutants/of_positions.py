@@ -19,6 +19,7 @@ from tests.mutants.catalogue import (
     place_of,
     positions_of,
     redone,
+    same_transaction,
     turns,
 )
 from tests.mutants.of_zombies import position_one_back
@@ -144,6 +145,32 @@ def above_a_position_still_open(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def position_aborted_before_one_still_open(run: RunData) -> Expected:
+    """The last transaction's marker is not yet with its positions; that of the one before was aborted, though its
+    outputs were committed. Another transaction's position does not speak for them."""
+    before, wrong, last = turns(run, 1)[-3:]
+    wrong["fate"], last["fate"], run.positions[1] = "aborted", "open", before["position"]
+    inputs = range(before["position"], wrong["position"])
+    return {"offset-divergence": {place_of(run.made_of(1, offset)) for offset in inputs}}
+
+
+@mutant(ZOMBIE)
+def position_of_an_empty_transaction(run: RunData) -> Expected:
+    """Harmless: a transaction that had nothing to read committed the position as it was."""
+    _empty(run, turns(run, 0)[-1])
+    return {}
+
+
+@mutant(ZOMBIE)
+def position_told_again_behind_an_empty_transaction(run: RunData) -> Expected:
+    """Harmless: the same, and the request with the position before it came in once more: it is no lower."""
+    last = turns(run, 0)[-1]
+    _empty(run, last)
+    commit(run, [{**last, "offset": last["offset"] + 1.5}])
+    return {}
+
+
+@mutant(ZOMBIE)
 def position_gone_back(run: RunData) -> Expected:
     """The request with a transaction's position came in once more, behind that of the worker's next transaction; the
     one after that covers both."""
@@ -202,6 +229,13 @@ def positions_apart(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE, pipeline="copy-position-apart")
+def position_apart_gone_back(run: RunData) -> Expected:
+    """Nothing is asserted: positions that are in no transaction, and one came in once more behind the next one."""
+    position_gone_back(run)
+    return {}
+
+
+@mutant(ZOMBIE, pipeline="copy-position-apart")
 def position_apart_one_back(run: RunData) -> Expected:
     """The same pipeline, and the group's position is one below what the outputs show."""
     positions_apart(run)
@@ -225,6 +259,14 @@ def nobody_should_watch(run: RunData) -> Expected:
     plan["scenario"]["workload"]["observer"] = False
     run.plan_json = json.dumps(plan)
     return {}
+
+
+def _empty(run: RunData, last: Row) -> None:
+    """A transaction without inputs or outputs, which commits the position of the one before it again."""
+    commit(run, [{**last, "offset": last["offset"] + 0.5, "transaction": AGAIN}])
+    output = next(row for row in run.outputs if same_transaction(row, last))
+    told = {**run.invoke(output), "transaction": AGAIN, "sources": {}, "outputs": {}}
+    run.events += [{**told, "event": event, "type": "ok"} for event in ("begin", "invoke", "outcome")]
 
 
 def _of_one_worker(run: RunData) -> list[Row]:

@@ -9,7 +9,6 @@ from tests.mutants.catalogue import (
     forget,
     input_of,
     insert_behind,
-    move_position,
     mutant,
     pick,
     place_of,
@@ -247,22 +246,6 @@ def info_without_effect_on_two_topics(run: RunData) -> Expected:
 def info_in_the_log(run: RunData) -> Expected:
     """Harmless: an input that was never acknowledged is in the log, and has its output."""
     forget(run, pick(run)["number"])
-    return {}
-
-
-@mutant(ZOMBIE)
-def input_stored_twice(run: RunData) -> Expected:
-    """Nothing is asserted: an input stands in the log a second time, which the ledger does not know; both came out."""
-    row = max(each_of(run, "output", 2), key=lambda each: int(each["source_offset"]))
-    end = run.pinned("input", 2)
-    again = {"partition": 2, "offset": end["end"], "number": row["number"], "digest": row["digest"]}
-    run.inputs.append(again)
-    for batch in run.log("input", 2):
-        if batch["last"] == end["end"] - 1:
-            batch["last"], batch["records"] = batch["last"] + 1, batch["records"] + 1
-    end["end"] = end["high_watermark"] = end["end"] + 1
-    move_position(run, 2, 1)
-    run.insert_output({**row, "source_offset": again["offset"]}, row["offset"], counted=True)
     return {}
 
 

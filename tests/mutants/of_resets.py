@@ -21,7 +21,9 @@ def skipped_from_the_first_on(run: RunData) -> Expected:
     """Ledger mode: records were deleted before any was processed, and the consumer began at the log start."""
     mark = _mark(run)
     mark.update(position=0, low_watermark=6)
-    run.pinned("input", 0)["start"] = 6
+    # Elsewhere nothing was deleted, so that the outputs are just those of what the log still holds.
+    for partition, start in ((0, 6), (1, 0), (2, 0)):
+        run.pinned("input", partition)["start"] = start
     gone = [row for row in run.outputs if row["source_partition"] == 0 and row["source_offset"] < 6]
     for row in gone:
         run.remove_output(row)
@@ -113,7 +115,7 @@ def _deleted_behind(run: RunData) -> Row:
     return mark
 
 
-def reset(run: RunData, expected: int, found: int) -> None:
+def reset(run: RunData, expected: int, found: int, worker: int = 1) -> None:
     """A worker told that its position on input/0 was another than it had left it."""
-    run.events.append({"at": 1.0, "source": "worker-1", "incarnation": 1, "event": "position-reset", "t": 1.0,
+    run.events.append({"at": 1.0, "source": f"worker-{worker}", "incarnation": 1, "event": "position-reset", "t": 1.0,
                        "partition": 0, "expected": expected, "found": found})  # fmt: skip
