@@ -78,14 +78,10 @@ def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> P
 def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
         classes = Path(folder) / "classes"
-        try:
-            done = subprocess.run(
-                ["java", "-jar", str(ecj), *_COMPILE, "-d", str(classes), "-classpath",
-                 os.pathsep.join(map(str, classpath)), *map(str, sources)],
-                capture_output=True, text=True, timeout=_COMPILE_DEADLINE_S, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise HarnessError(f"the compiler of {sources[0].name} did not run to its end: {error}") from error
+        done = _java(
+            f"the compiler of {sources[0].name}", _COMPILE_DEADLINE_S, ecj, *_COMPILE, "-d", classes,
+            "-classpath", os.pathsep.join(map(str, classpath)), *sources,
+        )  # fmt: skip
         if done.returncode != 0:
             raise HarnessError(f"{sources[0].name} and the others do not compile: {done.stderr[-1000:]}")
         made = Path(folder) / target.name
@@ -163,19 +159,25 @@ def _resolve(name: str, coordinates: Sequence[str], work: Path, *, whole: bool =
     )
     (work / "settings.xml").write_text(_SETTINGS)
     (work / "ivy.xml").write_text(module)
-    done = subprocess.run(
-        [
-            "java", "-jar", str(_ivy()), "-settings", str(work / "settings.xml"), "-ivy", str(work / "ivy.xml"),
-            "-cache", str(jars_dir() / ".ivy"), "-types", "jar", "bundle",
-            "-retrieve", str(work / "libs" / "[artifact]-[revision].[ext]"),
-        ],
-        capture_output=True, text=True, timeout=_FETCH_DEADLINE_S, check=False,
+    done = _java(
+        f"{name}: Ivy", _FETCH_DEADLINE_S, _ivy(), "-settings", work / "settings.xml", "-ivy", work / "ivy.xml",
+        "-cache", jars_dir() / ".ivy", "-types", "jar", "bundle",
+        "-retrieve", work / "libs" / "[artifact]-[revision].[ext]",
     )  # fmt: skip
     if done.returncode != 0:
         absent = re.findall(r":: ([\w.]+#[\w.-]+;[\w.+]+): not found", done.stdout)
         if absent:
             raise BadInput(f"{name}: Maven Central does not have {absent[0]}")
         raise HarnessError(f"{name}: Ivy could not fetch its jars: {done.stdout[-500:]}{done.stderr[-300:]}")
+
+
+def _java(what: str, deadline_s: float, jar: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a jar. Raises HarnessError when it cannot begin, or does not end in time; its status is the caller's."""
+    command = ["java", "-jar", *map(str, (jar, *arguments))]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{what} did not run to its end: {error}") from error
 
 
 def of_pyspark() -> list[Path]:

@@ -113,17 +113,10 @@ def read_only(field: Field, *, master: str = "local[2]") -> None:
     not let it go. For the bench. Raises as `collect` does."""
     spark, bootstrap = session(master), field.cluster.bootstrap(topology.OBSERVER_LANE)
     pinned = _ends(field.cluster.admin, judged(field))
-    named = sorted({each["topic"] for each in pinned})
-
-    def read(topic: str) -> None:
-        frame = topics.read(spark, bootstrap, topic, pinned, "read_committed").select(
-            "partition", "offset", "number", "digest",
-            *(["told_0", "told_1"] if topic != field.names.input else []),
-        )  # fmt: skip
-        frame.write.format("noop").mode("overwrite").save()
-
-    with ThreadPoolExecutor(len(named)) as threads:
-        list(threads.map(read, named))
+    outputs = _outputs(spark, bootstrap, field, pinned, "read_committed").values()
+    frames = [_inputs(spark, bootstrap, field.names.input, pinned), *outputs]
+    with ThreadPoolExecutor(len(frames)) as threads:
+        list(threads.map(lambda frame: frame.write.format("noop").mode("overwrite").save(), frames))
 
 
 def _ends(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
@@ -185,8 +178,9 @@ def _outputs(
 ) -> dict[str, DataFrame]:
     """The workload's own name of a topic → its outputs."""
     work = registry.workload(field.plan.scenario.workload.name)
-    identity = "digest" if work.identity == CONTENT else work.identity  # the source has made the former
-    apart = {"digest": "content"} if work.identity != CONTENT else {}
+    identity, apart = work.identity, {"digest": "content"}
+    if identity == CONTENT:  # the source has made that
+        identity, apart = "digest", {}
     if work.aggregate:
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
     return {

@@ -152,10 +152,14 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
         end["end"] = end["high_watermark"] = last + 2
     run.outputs += added
     commit(run, [{**each, **own, "offset": each["offset"] + 0.5} for each in positions_of(run, first)])
-    told = {**run.invoke(first), "transaction": AGAIN, "outputs": outputs}
-    for event in ("begin", "invoke", "outcome"):
-        run.events.append({**told, "event": event, "type": "ok"})
+    tell(run, first, outputs=outputs)
     return added
+
+
+def tell(run: RunData, row: Row, **told: object) -> None:
+    """Put a transaction into the history that was begun by who wrote this row, later, and committed."""
+    told = {**run.invoke(row), "transaction": AGAIN, **told}
+    run.events += [{**told, "event": event, "type": "ok"} for event in ("begin", "invoke", "outcome")]
 
 
 def info_without_outputs(run: RunData, topic: str) -> list[Row]:

@@ -19,7 +19,7 @@ from tests.mutants.catalogue import (
     place_of,
     positions_of,
     redone,
-    same_transaction,
+    tell,
     turns,
 )
 from tests.mutants.of_zombies import position_one_back
@@ -264,9 +264,7 @@ def nobody_should_watch(run: RunData) -> Expected:
 def _empty(run: RunData, last: Row) -> None:
     """A transaction without inputs or outputs, which commits the position of the one before it again."""
     commit(run, [{**last, "offset": last["offset"] + 0.5, "transaction": AGAIN}])
-    output = next(row for row in run.outputs if same_transaction(row, last))
-    told = {**run.invoke(output), "transaction": AGAIN, "sources": {}, "outputs": {}}
-    run.events += [{**told, "event": event, "type": "ok"} for event in ("begin", "invoke", "outcome")]
+    tell(run, last, sources={}, outputs={})
 
 
 def _of_one_worker(run: RunData) -> list[Row]:
