@@ -73,11 +73,12 @@ def _due(tables: Tables) -> dict[tuple[str, int], summary.Fingerprint] | None:
                 return None
             found |= {(topic, partition): told for topic in tables.workload.judged}
         return found
-    row = summary.output_row("input.partition", "input.offset")
+    made = summary.fingerprint(summary.output_row("input.partition", "input.offset"))
+    highest = "coalesce(max(input.offset), -1L) AS highest"
     for each in rows(
         expected(tables).where("input.offset IS NOT NULL OR input.least > 0")  # speed: others need not have an output
         .groupBy("topic", "partition", F.col("input.partition").alias("source"))
-        .agg(*summary.fingerprint(row), F.coalesce(F.max("input.offset"), F.lit(-1)).alias("highest"))
+        .agg(*summary.aggregates(*made, highest))
     ):  # fmt: skip
         if each["highest"] >= tables.positions.get(each["source"], 0):
             return None

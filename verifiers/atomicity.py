@@ -24,19 +24,20 @@ partitions, below a log start, or of which the worker was not told the offsets, 
 from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Finding
 from verifiers import completeness, summary
 from verifiers.findings import Sample, finding, place, told
 from verifiers.spark import small, unless_empty
+from verifiers.summary import SPAN
 from verifiers.tables import PLACE, TRANSACTION, Tables, kept, worker_of
 
 CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
 # Batches and manifests meet in buckets of offsets, so that a join on a range is one on equal buckets.
 _BUCKET = 4096
-_SMALL = 64
+_CALLED = {"worker": "int", "incarnation": "int", "transaction": "bigint", "called": "double"}
 _CLOCK_S = 0.001  # to which the observer's times are rounded
 
 
@@ -44,68 +45,78 @@ _CLOCK_S = 0.001  # to which the observer's times are rounded
 def aborted(tables: Tables) -> DataFrame | None:
     """Outputs that a reader saw and must not have seen: topic, partition, offset, number (of each reader, where they
     differ); None when there are none."""
-    hidden = tables.log.where("fate != 'visible'").select(
-        "topic", "partition", F.explode(F.expr("sequence(first, last)")).alias("offset")
-    )
-    found = [] if tables.observed is None else [tables.observed.join(F.broadcast(hidden), PLACE, "left_semi")]
-    if _near_hidden(tables):  # speed: otherwise no output stands in a hidden batch
-        found.append(tables.outputs.join(F.broadcast(hidden), PLACE, "left_semi"))
-    between = _made_of_hidden(tables, hidden)
-    if between is not None:
-        found.append(between)
+    hidden = tables.log.where("fate != 'visible'").selectExpr("topic", "partition", "first", "last")
+    offsets = hidden.selectExpr("topic", "partition", "explode(sequence(first, last)) AS offset")
+    found = _seen_too_soon(tables, hidden)
+    if _near_hidden(tables, hidden):  # speed: otherwise no output stands in a hidden batch
+        found.append(tables.outputs.join(F.broadcast(offsets), PLACE, "left_semi"))
+    if tables.workload.via:  # speed: otherwise nothing is between
+        found.append(_made_of_hidden(tables, offsets))
     if tables.workload.wiring.transactional:
-        found += [each for each in (_never_committed(tables), _seen_early(tables)) if each is not None]
+        found += _never_committed(tables)
     seen = [each.select(*PLACE, "number") for each in found]
     return unless_empty(reduce(DataFrame.unionAll, seen).distinct()) if seen else None
 
 
-def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame | None:
+def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
+    """What the live observer saw in batches that are not visible; and outputs that it saw before their worker called
+    commit: a transaction that was made visible by somebody else, and then completed. Both times are of one machine's
+    monotonic clock, and the observer's is when it had the record, so it cannot be too low."""
+    if tables.observed is None:
+        return []
+    spans = hidden.selectExpr("*", *(f"cast(NULL AS {kind}) AS {name}" for name, kind in _CALLED.items()))
+    if tables.workload.wiring.transactional:
+        called = tables.transactions.where("event = 'invoke'").groupBy(*TRANSACTION).agg(F.expr("min(t) AS called"))
+        own = told_parts(tables).join(tables.few(called), TRANSACTION)
+        spans = spans.unionByName(own.drop("records"))
+    seen = unless_empty(_sighted(tables, spans).where(f"called IS NULL OR at + {_CLOCK_S} < called"))
+    if seen is None:
+        return []
+    early = tables.outputs.join(F.broadcast(seen), [*PLACE, *TRANSACTION], "left_semi")
+    return [tables.observed.join(seen.where("called IS NULL"), PLACE, "left_semi"), early]
+
+
+def _sighted(tables: Tables, spans: DataFrame) -> DataFrame:
+    """Offsets of spans (topic, partition, first, last and whatever else) that the live observer saw, and when: topic,
+    partition, offset, at, and whatever else the spans have."""
+    seen = summary.sightings(tables)
+    assert seen is not None
+    cut = spans.selectExpr("*", _buckets("first", "last", SPAN, "span")).selectExpr(
+        "*", f"cast(greatest(first - span * {SPAN}, 0) AS int) AS low",
+        f"cast(least(last - span * {SPAN}, {SPAN - 1}) AS int) AS high",
+    )  # fmt: skip
+    asked = cut.selectExpr("*", f"shiftleft(shiftrightunsigned(-1L, {SPAN - 1} - high + low), low) AS asked")
+    both = seen.join(tables.few(asked), ["topic", "partition", "span"])
+    bits = f"filter(sequence(0, {SPAN - 1}), bit -> getbit(seen & asked, bit) = 1)"
+    return both.selectExpr("*", f"explode(transform({bits}, bit -> bit + span * {SPAN})) AS offset")
+
+
+def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame:
     """Outputs made of a record of the topic between that was aborted: its reader must not have seen it."""
-    if not tables.workload.via:  # speed: nothing is between
-        return None
     there = hidden.where(F.col("topic") == tables.workload.via).select(
         F.col("partition").alias("via_partition"), F.col("offset").alias("via_offset")
     )
     return tables.outputs.join(F.broadcast(there), ["via_partition", "via_offset"], "left_semi")
 
 
-def _seen_early(tables: Tables) -> DataFrame | None:
-    """Outputs that the live observer saw before their worker called commit: a transaction that was made visible by
-    somebody else, and then completed. Both times are of one machine's monotonic clock, and the observer's is when it
-    had the record, so it cannot be too low."""
-    if tables.observed is None:
-        return None
-    called = tables.transactions.where("event = 'invoke'").groupBy(*TRANSACTION).agg(F.min("t").alias("called"))
-    spans = told_parts(tables).join(called, TRANSACTION).select(
-        "topic", "partition", *TRANSACTION, "first", "last", "called", _buckets("first", "last", _SMALL).alias("bucket")
-    )
-    seen = tables.observed.withColumn("bucket", F.expr(f"offset div {_SMALL}"))
-    near = seen.join(F.broadcast(spans), ["topic", "partition", "bucket"])
-    near = near.where("offset >= first AND offset <= last")  # speed: what is not of that transaction is left out below
-    early = unless_empty(near.where(f"at + {_CLOCK_S} < called").select(*PLACE, *TRANSACTION))
-    if early is None:
-        return None
-    return tables.outputs.join(F.broadcast(early), [*PLACE, *TRANSACTION], "left_semi")
-
-
-def _near_hidden(tables: Tables) -> bool:
+def _near_hidden(tables: Tables, hidden: DataFrame) -> bool:
     """Whether any stretch of outputs has a batch that is not visible between its first and its last offset."""
-    hidden = tables.log.where("fate != 'visible'").select(  # speed: the answer may be yes too often
-        "topic", "partition", F.col("first").alias("h_first"), F.col("last").alias("h_last"),
-        _buckets("first", "last").alias("bucket"),
-    )  # fmt: skip
-    stretches = summary.output_stretches(tables).select(
-        "topic", "partition", "first", "last", _buckets("first", "last").alias("bucket")
+    spans = hidden.selectExpr(
+        "topic", "partition", "first AS h_first", "last AS h_last", _buckets("first", "last")
     )
-    near = stretches.join(F.broadcast(hidden), ["topic", "partition", "bucket"])
-    return not near.where("h_first <= last AND first <= h_last").isEmpty()  # speed: as above
+    stretches = summary.output_stretches(tables).selectExpr(
+        "topic", "partition", "first", "last", _buckets("first", "last")
+    )
+    near = stretches.join(tables.few(spans), ["topic", "partition", "bucket"])
+    return not near.where("h_first <= last AND first <= h_last").isEmpty()  # speed: the answer may be yes too often
 
 
-def _never_committed(tables: Tables) -> DataFrame | None:
+def _never_committed(tables: Tables) -> list[DataFrame]:
     """Visible outputs of transactions whose worker never called commit."""
-    wrong = F.broadcast(given_up(tables))
-    seen = unless_empty(summary.output_stretches(tables).join(wrong, TRANSACTION).select(*TRANSACTION).distinct())
-    return None if seen is None else tables.outputs.join(seen, TRANSACTION, "left_semi")
+    wrong = given_up(tables)
+    if summary.output_stretches(tables).join(tables.few(wrong), TRANSACTION, "left_semi").isEmpty():  # speed
+        return []
+    return [tables.outputs.join(F.broadcast(wrong), TRANSACTION, "left_semi")]
 
 
 @kept
@@ -113,11 +124,13 @@ def given_up(tables: Tables) -> DataFrame:
     """Transactions whose worker never called commit: worker, incarnation, transaction. It gave them up, or ended before
     it came to that, or stood before it for the nemesis and never went on."""
     ended = tables.transactions.groupBy(*TRANSACTION).agg(
-        F.max((F.col("event") == "invoke").cast("int")).alias("invoked"),
-        F.max((F.col("type") == "fail").cast("int")).alias("failed"),
+        F.expr("max(event = 'invoke') AS invoked"), F.expr("coalesce(max(type = 'fail'), false) AS failed")
     )
-    stayed = small(tables.spark, _stayed(tables), "worker int, incarnation int, transaction bigint")
-    return ended.where("invoked = 0 OR failed = 1").select(*TRANSACTION).unionAll(stayed).distinct().persist()
+    found = ended.where("NOT invoked OR failed").select(*TRANSACTION)
+    stayed = _stayed(tables)
+    if stayed:  # speed
+        found = found.unionAll(small(tables.spark, stayed, "worker int, incarnation int, transaction bigint"))
+    return tables.gathered(found)
 
 
 def _stayed(tables: Tables) -> list[tuple[int, int, int]]:
@@ -138,48 +151,45 @@ def torn(tables: Tables) -> DataFrame | None:
     """The parts of torn transactions: worker, incarnation, transaction, topic, partition, first, last, records,
     visible; None when every transaction is whole."""
     parts = told_parts(tables)
-    in_log = tables.log.where("control IS NULL").select(  # speed: no record stands where a marker does
-        "topic", "partition", F.col("first").alias("b_first"), F.col("last").alias("b_last"), "producer_id", "fate",
-        _buckets("first", "last").alias("bucket"),
+    in_log = tables.log.where("control IS NULL").selectExpr(  # speed: no record stands where a marker does
+        "topic", "partition", "first AS b_first", "last AS b_last", "producer_id", "fate", _buckets("first", "last"),
     )  # fmt: skip
-    low = F.greatest("first", "b_first", F.col("bucket") * _BUCKET)
-    high = F.least("last", "b_last", (F.col("bucket") + 1) * _BUCKET - 1)
+    there = f"least(last, b_last, (bucket + 1) * {_BUCKET} - 1) - greatest(first, b_first, bucket * {_BUCKET}) + 1"
     part = [*TRANSACTION, "topic", "partition"]
     visible = (
-        F.broadcast(parts.withColumn("bucket", _buckets("first", "last")))
+        tables.few(parts.selectExpr("*", _buckets("first", "last")))
         .join(in_log, ["topic", "partition", "bucket"])
         .where("b_first <= last AND first <= b_last")
         .groupBy(*part, "producer_id")
-        .agg(F.sum(F.when(F.col("fate") == "visible", high - low + 1).otherwise(0)).alias("visible"),
-             F.max(F.expr("b_first <= first")).alias("its_own"))
+        .agg(F.expr(f"sum(CASE WHEN fate = 'visible' THEN {there} ELSE 0 END) AS visible"),
+             F.expr("max(b_first <= first) AS its_own"))
         .where("its_own").drop("its_own", "producer_id")
     )  # fmt: skip
-    judged = parts.join(F.broadcast(visible), part, "left").withColumn("visible", F.coalesce("visible", F.lit(0)))
-    together = Window.partitionBy(*TRANSACTION)
-    seen, everything = F.sum(F.least("visible", "records")).over(together), F.sum("records").over(together)
-    return unless_empty(
-        judged.withColumn("seen", seen).withColumn("all", everything).where("seen > 0 AND seen < all")
-        .drop("seen", "all")
-    )  # fmt: skip
+    judged = parts.join(tables.few(visible), part, "left").selectExpr(
+        "* EXCEPT (visible)", "coalesce(visible, 0L) AS visible"
+    )
+    together = f"OVER (PARTITION BY {', '.join(TRANSACTION)})"
+    sums = f"sum(least(visible, records)) {together} AS seen", f"sum(records) {together} AS all"
+    return unless_empty(judged.selectExpr("*", *sums).where("seen > 0 AND seen < all").drop("seen", "all"))
 
 
 @kept
 def told_parts(tables: Tables) -> DataFrame:
     """What each manifest says of each partition, where it can be judged: worker, incarnation, transaction, topic,
     partition, records, first, last."""
-    told = tables.transactions.select(*TRANSACTION, F.explode("outputs").alias("at", "span"))
+    told = tables.transactions.selectExpr(*TRANSACTION, "explode(outputs) AS (at, span)")
     parts = told.select(
         *TRANSACTION,
-        tables.role_of(F.regexp_extract("at", r"^(.*)/\d+$", 1)).alias("topic"),
-        F.substring_index("at", "/", -1).cast("int").alias("partition"),
-        F.col("span")[0].alias("records"), F.col("span")[1].alias("first"), F.col("span")[2].alias("last"),
+        tables.role_of(F.substring_index("at", "/", 1)).alias("topic"),
+        F.expr("cast(substring_index(at, '/', -1) AS int) AS partition"),
+        F.expr("span[0] AS records"), F.expr("span[1] AS first"), F.expr("span[2] AS last"),
     ).distinct()  # fmt: skip
-    known = parts.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start").drop("start")
-    return known.join(F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti").persist()
+    known = parts.join(tables.few(tables.starts), ["topic", "partition"]).where("first >= start").drop("start")
+    return tables.gathered(known.join(tables.few(completeness.frame(tables)), ["topic", "partition"], "left_anti"))
 
 
-def _buckets(first: str, last: str, size: int = _BUCKET) -> Any:
-    return F.explode(F.expr(f"sequence({first} div {size}, {last} div {size})"))
+def _buckets(first: str, last: str, size: int = _BUCKET, name: str = "bucket") -> str:
+    return f"explode(sequence({first} div {size}, {last} div {size})) AS {name}"
 
 
 def torn_outputs(tables: Tables) -> DataFrame | None:

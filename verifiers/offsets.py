@@ -20,14 +20,14 @@ cause, one class.)
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.verdict import CheckResult, Finding
 from verifiers import accounts, atomicity, causes, inputs, summary, zombies
 from verifiers.findings import Sample, explained, finding, place, position
 from verifiers.spark import rows
-from verifiers.tables import TRANSACTION, Tables
+from verifiers.tables import TRANSACTION, Tables, over_earlier
 
 CLAIM = "outputs and positions tell of the same inputs, transaction by transaction and at rest"
 _SAYS = "outputs above their group's or transaction's position; positions of what came to nothing, gone back or too far"
@@ -75,8 +75,8 @@ def _apart(tables: Tables) -> list[Finding]:
 def _behind(tables: Tables, outputs: DataFrame, source: str) -> DataFrame:
     """Of outputs, or stretches of them, those whose transaction committed no position behind their `source` offset."""
     told = _positions(tables, "fate IN ('visible', 'open')")
-    last = told.groupBy(*_OWN).agg(F.max("position").alias("position"))
-    return outputs.join(last, _OWN, "left").where(f"NOT coalesce({source} < position, false)")
+    last = told.groupBy(*_OWN).agg(F.expr("max(position) AS position"))
+    return outputs.join(tables.few(last), _OWN, "left").where(f"NOT coalesce({source} < position, false)")
 
 
 def _positions(tables: Tables, which: str) -> DataFrame:
@@ -90,8 +90,9 @@ def _without_outputs(tables: Tables) -> list[Finding]:
     judged = F.col("topic").isin(*tables.workload.judged)
     had = atomicity.told_parts(tables).where(judged).select(*TRANSACTION)
     visible = tables.commits.where("fate = 'visible'")
-    wrong = visible.join(summary.output_stretches(tables).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
-    wrong = wrong.join(atomicity.given_up(tables).unionAll(had), TRANSACTION, "left_semi")
+    seen = summary.output_stretches(tables).select(*TRANSACTION).distinct()
+    wrong = visible.join(tables.few(seen), TRANSACTION, "left_anti")
+    wrong = wrong.join(tables.few(atomicity.given_up(tables).unionAll(had)), TRANSACTION, "left_semi")
     wrong, suspects = _but_zombies(tables, wrong), accounts.suspects(tables)
     if suspects is not None:
         mine = ["partition", *TRANSACTION]
@@ -107,14 +108,11 @@ def _without_outputs(tables: Tables) -> list[Finding]:
 def _back(tables: Tables) -> list[Finding]:
     """Committed positions of a transaction behind those of a later one of the same worker, and lower: had the worker
     died then, what lies between would have been done again."""
-    before = Window.partitionBy("partition", *TRANSACTION[:2]).orderBy("offset").rowsBetween(
-        Window.unboundedPreceding, -1
-    )  # fmt: skip
+    earlier = over_earlier(("partition", *TRANSACTION[:2]), "offset")
     told = tables.commits.where("fate = 'visible'")
-    wrong = (
-        told.withColumn("latest", F.max("transaction").over(before)).withColumn("high", F.max("position").over(before))
-        .where("transaction < latest AND position < high")
-    )  # fmt: skip
+    wrong = told.selectExpr(
+        "*", f"max(transaction) {earlier} AS latest", f"max(position) {earlier} AS high"
+    ).where("transaction < latest AND position < high")
     wrong = _but_zombies(tables, wrong)
     return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult
 from verifiers import accounts
 from verifiers.findings import Sample, finding, place, told
-from verifiers.tables import Tables
+from verifiers.tables import Tables, over_earlier
 
 CLAIM = "in each output partition, the outputs of one source partition are in its order"
 _LANE = ["topic", "partition", "source_partition"]
@@ -39,12 +39,9 @@ def check(tables: Tables) -> CheckResult:
 
 def _mixed(stretches: DataFrame) -> DataFrame:
     """Where stretches overlap or go back, by either offset: only there can an output be out of order."""
-    before = Window.partitionBy(*_LANE).orderBy("first", "last").rowsBetween(Window.unboundedPreceding, -1)
-    return (
-        stretches.withColumn("own", F.max("last").over(before)).withColumn("theirs", F.max("source_last").over(before))
-        .where("first < own OR source_first < theirs")  # narrows
-        .select(*_LANE).distinct()
-    )  # fmt: skip
+    earlier = over_earlier(_LANE, "first, last")
+    highest = stretches.selectExpr("*", f"max(last) {earlier} AS own", f"max(source_last) {earlier} AS theirs")
+    return highest.where("first < own OR source_first < theirs").select(*_LANE).distinct()  # narrows
 
 
 def _sample(tables: Tables, row: Any) -> Sample:

@@ -57,8 +57,21 @@ def session(master: str = "local[2]") -> SparkSession:
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
         # A JVM of our own launching, since its start-up chatter must not mix with the progress on stderr.
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
+        _remember(gateway.jvm)
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
+
+
+def _remember(jvm: Any) -> None:
+    """Keep what PySpark asks the JVM for by name each time it is used, some hundred times a verdict. The JVM looks for
+    some of these names in all of its jars."""
+    for name in ("functions", "PythonUtils", "PythonSQLUtils"):
+        setattr(jvm, name, getattr(jvm, name))
+    for name in ("sql.functions", "sql.classic.SparkSession", "storage.StorageLevel", "sql.expressions.Window"):
+        setattr(jvm, f"org.apache.spark.{name}", getattr(jvm, f"org.apache.spark.{name}"))
+    for name in ("col", "expr", "lit"):
+        setattr(jvm.functions, name, getattr(jvm.functions, name))
+    jvm.PythonUtils.toSeq = jvm.PythonUtils.toSeq
 
 
 def _lives(spark: SparkSession) -> bool:
@@ -111,6 +124,9 @@ def let_go(spark: SparkSession) -> None:
     """Free what a verdict kept in memory. PySpark's frames refer to themselves in circles: until Python collects them,
     which it seldom does, the JVM keeps every one with its plan."""
     spark.catalog.clearCache()
+    context: Any = spark.sparkContext
+    for kept in context._jsc.getPersistentRDDs().values():  # of the checkpoints of `Tables.gathered`
+        kept.unpersist()
     gc.collect()
 
 
@@ -147,13 +163,15 @@ def _settings() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # What the user interface would show is kept although there is none, each query with its plan: a session that
         # gives many verdicts would fill the heap with it.
-        "spark.sql.ui.retainedExecutions": "5",
+        "spark.sql.ui.retainedExecutions": "1",
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
         "spark.ui.retainedTasks": "200",
         "spark.sql.shuffle.partitions": "2",
+        "spark.buffer.pageSize": "1m",  # else 4 to 16 MiB for each hash table, however small, until the JVM collects it
         "spark.sql.codegen.cache.maxEntries": "1000",  # what a verdict compiles (200 to 300), for the next one
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call asks the JVM three more questions
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.limit.initialNumPartitions": "64",  # "is it empty" as one job, not a few
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a ledger of many files, without a job

@@ -5,6 +5,7 @@ A fingerprint is the number of rows and the sum of a 64-bit hash of each, kept e
 fingerprints mean equal bags of rows, up to one chance in 2^64; where they differ, a check looks at the rows themselves.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -18,6 +19,7 @@ from verifiers.tables import TRANSACTION, Tables, kept
 # The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part. (No
 # column here: it would belong to the first Spark session of the process.)
 ALL_OF_IT = "coalesce(content, digest)"
+SPAN = 64  # offsets in a row of `sightings`: a bit for each
 FATES = ("visible", "aborted", "control", "open")
 
 
@@ -52,15 +54,14 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
         [(p["topic"], p["partition"], p["start"], p["end"], p["high_watermark"]) for p in tables.pinned],
         "topic string, partition int, start bigint, end bigint, high bigint",
     )
-    length = F.greatest(F.lit(0), F.least("end", F.col("last") + 1) - F.greatest("start", "first"))
-    row = F.xxhash64("first", "last", "producer_id", "producer_epoch", "sequence", "crc")
+    length = "greatest(0, least(end, last + 1) - greatest(start, first))"
+    fates = (f"sum(CASE WHEN fate = '{fate}' THEN {length} ELSE 0 END) AS {fate}" for fate in FATES)
     found = rows(
         tables.batches.join(F.broadcast(pinned), ["topic", "partition"])  # speed: who compares them looks again
         .where("last >= start AND first < high")
         .groupBy("topic", "partition", "broker")
-        .agg(*(F.sum(F.when(F.col("fate") == fate, length).otherwise(0)).alias(fate) for fate in FATES),
-             *fingerprint(row))
-    )  # fmt: skip
+        .agg(*aggregates(*fates, *fingerprint("first, last, producer_id, producer_epoch, sequence, crc")))
+    )
     return {
         (r["topic"], r["partition"], r["broker"]): Log(offsets={fate: r[fate] for fate in FATES}, batches=read(r))
         for r in found
@@ -77,33 +78,34 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
         outputs              what must be as expected of them (`output_row`)
         at rest, observed    the outputs at their places, as collect and as the live observer saw them
     """
-    kinds = [_of_stretches(tables, "outputs", "low", "high")]
-    if tables.observed is not None:
-        kinds += [
-            _of_stretches(tables, "at rest", "low_at_rest", "high_at_rest"),
-            tables.observed.groupBy(F.lit("observed").alias("kind"), "topic", "partition").agg(
-                *fingerprint(F.xxhash64("offset", "digest"))
-            ),
-        ]  # fmt: skip
-    kinds = [kind.withColumn("highest", F.lit(-1)) for kind in kinds]
+    seen, there = sightings(tables), output_stretches(tables)
+    if seen is None:
+        kinds = [_sums(there, {"outputs": ""})]
+    else:
+        kinds = [_sums(there, {"outputs": "", "at rest": "_at_rest"}), _sums(seen, {"observed": ""})]
     for name, frame in [("ledger", held(tables)), *([("inputs", tables.inputs)] if tables.full else [])]:
-        place = F.lit(name).alias("kind"), F.lit("input").alias("topic"), "partition"
-        row = output_row("partition", "offset")
-        kinds.append(frame.groupBy(*place).agg(*fingerprint(row), F.max("offset").alias("highest")))
-    found = rows(reduce(DataFrame.unionAll, kinds))
+        made = aggregates(*fingerprint(output_row("partition", "offset")), "max(offset) AS highest")
+        kinds.append(
+            frame.groupBy("partition").agg(*made)
+            .selectExpr(f"'{name}' AS kind", "'input' AS topic", "*")
+        )  # fmt: skip
+    found = rows(reduce(DataFrame.unionByName, kinds))
     return {(r["kind"], r["topic"], r["partition"]): replace(read(r), highest=r["highest"]) for r in found}
 
 
-def _of_stretches(tables: Tables, kind: str, low: str, high: str) -> DataFrame:
-    return output_stretches(tables).groupBy(F.lit(kind).alias("kind"), "topic", "partition").agg(
-        F.sum("records").alias("rows"), F.sum(low).alias("low"), F.sum(high).alias("high")
-    )  # fmt: skip
+def _sums(parts: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """The fingerprints of each partition, from those of parts of it; each kind with its columns' suffix."""
+    sums = [f"sum({half}{suffix}) AS {half}{suffix}" for suffix in kinds.values() for half in ("low", "high")]
+    each = ", ".join(f"'{kind}', rows, low{suffix}, high{suffix}" for kind, suffix in kinds.items())
+    return parts.groupBy("topic", "partition").agg(*aggregates("sum(records) AS rows", *sums)).selectExpr(
+        "topic", "partition", "-1L AS highest", f"stack({len(kinds)}, {each}) AS (kind, rows, low, high)"
+    )
 
 
-def output_row(partition: str, offset: str) -> Column:
+def output_row(partition: str, offset: str) -> str:
     """What of an output must be as expected, in its partition: everything but its offset and who wrote it. The names
     are those of the columns with its input's place."""
-    return F.xxhash64("number", "digest", partition, offset)
+    return f"number, digest, {partition}, {offset}"
 
 
 def held(tables: Tables) -> DataFrame:
@@ -124,37 +126,54 @@ def same(tables: Tables, one: str, other: str) -> bool:
     return of_kind(tables, one) == of_kind(tables, other)
 
 
-def stretches(outputs: DataFrame, *more: Column) -> DataFrame:
+def stretches(outputs: DataFrame, *more: str) -> DataFrame:
     """Outputs in stretches: of one transaction and source partition, in one partition, at a constant distance between
     source offset and own offset. So a stretch is in order in itself, and there are few of them: a pipeline that copies
     has one for each transaction and partition. Each has the fingerprint of its rows (`output_row`), and `more`.
 
         output/3 offsets 10 11 12, from input/3 offsets 7 8 9        one stretch: 10..12 from 7..9
     """
-    shift = (F.col("offset") - F.col("source_offset")).alias("shift")
-    return outputs.groupBy("topic", "partition", "source_partition", *TRANSACTION, shift).agg(
-        F.count("*").alias("records"), F.min("offset").alias("first"), F.max("offset").alias("last"),
-        F.min("source_offset").alias("source_first"), F.max("source_offset").alias("source_last"),
+    made = aggregates(
+        "count(*) AS records", "min(offset) AS first", "max(offset) AS last",
+        "min(source_offset) AS source_first", "max(source_offset) AS source_last",
         *fingerprint(output_row("source_partition", "source_offset"))[1:], *more,
     )  # fmt: skip
+    shift = F.expr("offset - source_offset AS shift")
+    return outputs.groupBy("topic", "partition", "source_partition", *TRANSACTION, shift).agg(*made)
 
 
 @kept
 def output_stretches(tables: Tables) -> DataFrame:
     """The stretches of all outputs, kept, since several checks use them."""
+    at_rest = [] if tables.observed is None else fingerprint(f"offset, {ALL_OF_IT}", "_at_rest")[1:]
+    return tables.gathered(stretches(tables.outputs, *at_rest))
+
+
+@kept
+def sightings(tables: Tables) -> DataFrame | None:
+    """What the live observer saw: a row for what it read at one time of SPAN offsets that follow one another; None when
+    nobody watched. Columns: topic, partition, span (offset div SPAN), at, seen (a bit for each of them), records, low
+    and high (of offset and digest)."""
     if tables.observed is None:
-        return stretches(tables.outputs).persist()
-    _, low, high = fingerprint(F.xxhash64("offset", F.expr(ALL_OF_IT)))
-    return stretches(tables.outputs, low.alias("low_at_rest"), high.alias("high_at_rest")).persist()
+        return None
+    made = aggregates(
+        f"bit_or(shiftleft(1L, cast(offset % {SPAN} AS int))) AS seen", "count(*) AS records",
+        *fingerprint("offset, digest")[1:],
+    )  # fmt: skip
+    lane = "topic", "partition", F.expr(f"offset div {SPAN} AS span"), "at"
+    return tables.gathered(tables.observed.groupBy(*lane).agg(*made))
 
 
-def fingerprint(row: Column) -> list[Column]:
-    """The aggregates that make a fingerprint of a column of 64-bit hashes; no sum can overflow below 2^31 rows."""
-    return [
-        F.count("*").alias("rows"),
-        F.sum(row.bitwiseAND(0xFFFFFFFF)).alias("low"),
-        F.sum(F.shiftright(row, 32)).alias("high"),
-    ]
+def fingerprint(row: str, suffix: str = "") -> list[str]:
+    """The aggregates that make a fingerprint of these columns: rows, low and high, with a suffix. No sum can overflow
+    below 2^31 rows."""
+    return ["count(*) AS rows", f"sum(xxhash64({row}) & 4294967295L) AS low{suffix}",
+            f"sum(shiftright(xxhash64({row}), 32)) AS high{suffix}"]  # fmt: skip
+
+
+def aggregates(*sql: str) -> list[Column]:
+    """Columns of Spark SQL: what `pyspark.sql.functions` would say in as many questions to the JVM as it has words."""
+    return [F.expr(each) for each in sql]
 
 
 def read(row: Any) -> Fingerprint:

@@ -43,6 +43,7 @@ COMMITS = ("offset bigint, partition int, position bigint, worker int, incarnati
            "producer_id bigint, producer_epoch smallint, fate string")  # fmt: skip
 _EVENTS = ("event string, source string, incarnation int, transaction bigint, type string, t double, "
            "sources map<string, array<bigint>>, outputs map<string, array<bigint>>")  # fmt: skip
+SMALL = 500_000  # outputs: a run of as many is judged sooner by few tasks than by many
 TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
 
@@ -77,6 +78,11 @@ def _without_offset(part: Path, footer: Any) -> int:
     if all(each is not None and each.has_null_count for each in told):  # speed
         return sum(each.null_count for each in told)
     return int(pq.read_table(part, columns=["offset"])["offset"].null_count)
+
+
+def over_earlier(lane: Sequence[str], order: str) -> str:
+    """Spark SQL: the window of the rows of a row's lane that are before it."""
+    return f"OVER (PARTITION BY {', '.join(lane)} ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 
 
 class Tables:
@@ -144,7 +150,7 @@ class Tables:
     @kept
     def commits(self) -> DataFrame:
         """Positions that the group committed, in the order of the log; `offset` is their place in it."""
-        return self.parquet("tables/commits.parquet", COMMITS)
+        return self.gathered(self.parquet("tables/commits.parquet", COMMITS))
 
     @property
     @kept
@@ -155,7 +161,7 @@ class Tables:
             "topic string, partition int, broker string",
         )  # fmt: skip
         mine = self.batches.join(F.broadcast(leaders), ["topic", "partition", "broker"])
-        return mine.withColumn("topic", self.role_of(F.col("topic"))).drop("broker", "crc")
+        return self.gathered(mine.withColumn("topic", self.role_of(F.col("topic"))).drop("broker", "crc"))
 
     @property
     @kept
@@ -182,7 +188,7 @@ class Tables:
         outputs, t (seconds, by the clock of the observer's `at`). Read by Spark, since there is a line for each."""
         told = self.spark.read.schema(_EVENTS).json(str(self.folder / "history.jsonl"))
         mine = told.where("event IN ('begin', 'invoke', 'outcome')")  # speed: no other says how one ended
-        return mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source").persist()
+        return self.gathered(mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source"))
 
     @property
     @kept
@@ -245,8 +251,11 @@ class Tables:
         return topic.removeprefix(self.topic(""))
 
     def role_of(self, topic: Column) -> Column:
-        """`role` as a column."""
-        return F.substring(topic, len(self.topic("")) + 1, 1_000)
+        """`role` as a column. By name where it is one of the run's, since a row of its own makes no string then."""
+        role = F.substring(topic, len(self.topic("")) + 1, 1_000)
+        for name in {each["topic"] for each in self.pinned}:
+            role = F.when(topic == name, self.role(name)).otherwise(role)  # speed
+        return role
 
     @property
     def input_ends(self) -> dict[int, int]:
@@ -271,6 +280,20 @@ class Tables:
         """The same of any topic."""
         deleted = (e for e in self.events if e["event"] == "records-deleted" and e.get("topic", "input") == role)
         return [mark for e in deleted for mark in e["partitions"]]
+
+    def gathered(self, frame: DataFrame) -> DataFrame:
+        """A frame kept in memory that is small beside the outputs. Of a small run it is in one part, so that to group,
+        order or join it takes one task and no exchange, and stands for itself: who asks it plans no more than that."""
+        return frame.coalesce(1).localCheckpoint(eager=False) if self._is_small else frame.persist()
+
+    def few(self, frame: DataFrame) -> DataFrame:
+        """The side of a join of gathered frames that is made a hash table. Of a large run in parts, not sent to all:
+        where outputs are in no order, there are as many stretches as outputs."""
+        return (frame.coalesce(1) if self._is_small else frame).hint("shuffle_hash")
+
+    @property
+    def _is_small(self) -> bool:
+        return bool(self.facts["rows"]["outputs"] <= SMALL)
 
     def parquet(self, name: str, schema: str) -> DataFrame:
         """A table of the folder, by its file's name."""

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from harness.verdict import CheckResult
 from verifiers.findings import Sample, finding, place, position
 from verifiers.spark import rows, small, unless_empty
-from verifiers.tables import PLACE, TRANSACTION, Tables, kept, worker_of
+from verifiers.tables import PLACE, TRANSACTION, Tables, kept, over_earlier, worker_of
 
 CLAIM = "nothing was committed by a producer epoch or a group member after its successor's"
 _OWNER = ["worker", "incarnation"]
@@ -34,11 +34,9 @@ _OWNER = ["worker", "incarnation"]
 def by_epoch(tables: Tables) -> DataFrame | None:
     """Committed batches of an epoch below one that came before them: topic, partition, offset (the first), last,
     producer_id, producer_epoch, highest."""
-    before = Window.partitionBy("topic", "partition", "producer_id").orderBy("first").rowsBetween(
-        Window.unboundedPreceding, -1
-    )  # fmt: skip
+    earlier = over_earlier(("topic", "partition", "producer_id"), "first")
     return unless_empty(
-        tables.log.withColumn("highest", F.max("producer_epoch").over(before))
+        tables.log.selectExpr("*", f"max(producer_epoch) {earlier} AS highest")
         .where("producer_epoch < highest AND fate = 'visible'")
         .withColumnRenamed("first", "offset")
     )

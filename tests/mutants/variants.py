@@ -1,8 +1,9 @@
 """A verifier's source with one condition less, for each condition in it.
 
 A condition is an operand of AND, OR, `and`, `or`, `&`, `|`; the whole of a filter; the test of an `if`; a semi or anti
-join; a branch of a CASE. A line that says `# speed` is left alone: it decides how fast the answer comes, not which. Of
-one that says `# narrows` that is so for the whole filter: without it more is looked at, and nothing more found.
+join; a branch of a CASE, in Spark SQL too. A line that says `# speed` is left alone: it decides how fast the answer
+comes, not which. Of one that says `# narrows` that is so for the whole filter: without it more is looked at, and
+nothing more found.
 Whether something is None is no condition, but plumbing.
 """
 
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 _TOKEN = re.compile(r"(\(|\)|,|\w+ ->|\bAND\b|\bOR\b)")
-_HOLE = "\x00"
+_HOLE = re.compile("\x00([0-9]+)\x00")
+_BRANCH = re.compile(r"(?<=CASE WHEN ).*?(?= THEN )")
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,11 @@ class Variant:
 
 def variants(module: str) -> Iterator[Variant]:
     source = Path(str(importlib.import_module(f"verifiers.{module}").__file__)).read_text()
-    lines = source.splitlines()
-    for index, node in enumerate(ast.walk(ast.parse(source))):
+    lines, whole = source.splitlines(), ast.parse(source)
+    parts = {part for node in ast.walk(whole) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for index, node in enumerate(ast.walk(whole)):
+        if node in parts:
+            continue
         place = node.ifs[0] if isinstance(node, ast.comprehension) and node.ifs else node
         line = getattr(place, "lineno", 1)
         if "# speed" in lines[line - 1]:
@@ -75,6 +80,11 @@ def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
                 for each in node.ifs]  # fmt: skip
     if isinstance(node, ast.Call):
         return _of_call(node)
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        text = _text(node)
+        return [(f"no branch when {_shown(each[0])!r} in {_short(node)}",
+                 _text_node(f"{text[:each.start()]}false{text[each.end():]}", node))
+                for each in _BRANCH.finditer(text)]  # fmt: skip
     return []
 
 
@@ -110,25 +120,22 @@ def _with(node: ast.Call, argument: ast.expr) -> ast.Call:
 
 
 def _text(node: ast.Constant | ast.JoinedStr) -> str:
-    """The text of an SQL string; what an f-string puts in is a hole."""
+    """The text of an SQL string; what an f-string puts in is a hole with its number."""
     if isinstance(node, ast.Constant):
         return str(node.value)
-    return "".join(str(part.value) if isinstance(part, ast.Constant) else _HOLE for part in node.values)
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else f"\x00{index}\x00"
+                   for index, part in enumerate(node.values))  # fmt: skip
+
+
+def _shown(text: str) -> str:
+    return _HOLE.sub("{}", text.strip())
 
 
 def _text_node(text: str, like: ast.Constant | ast.JoinedStr) -> ast.expr:
     if isinstance(like, ast.Constant):
         return ast.Constant(text)
-    holes = [part for part in like.values if not isinstance(part, ast.Constant)]
-    pieces = text.split(_HOLE)
-    if len(pieces) - 1 != len(holes):
-        # The hole itself was taken out: strings here have one kind of hole only, so which one does not matter.
-        holes = holes[: len(pieces) - 1]
-    values: list[ast.expr] = []
-    for number, piece in enumerate(pieces):
-        values.append(ast.Constant(piece))
-        if number < len(holes):
-            values.append(holes[number])
+    pieces = _HOLE.split(text)  # text and hole in turns
+    values = [like.values[int(piece)] if number % 2 else ast.Constant(piece) for number, piece in enumerate(pieces)]
     return ast.JoinedStr(values)
 
 
@@ -142,7 +149,7 @@ def _less(text: str) -> list[tuple[str, str]]:
             if step == 1 or not _preceded(tokens, left):
                 taken = "".join(tokens[left:right])
                 low, high = (left, connective + 1) if step == -1 else (connective, right)
-                found.append((f"without {taken.strip()!r}", "".join(tokens[:low] + tokens[high:])))
+                found.append((f"without {_shown(taken)!r}", "".join(tokens[:low] + tokens[high:])))
     return found
 
 

@@ -1,7 +1,7 @@
 """Two oracles, one answer: the PySpark verifiers and a plain one in Python agree on class and coordinates.
 
-Hypothesis draws the cases; all of them are judged in one Spark job, each in partitions of its own. Set
-ONCEPROOF_CASES for more of them.
+Hypothesis draws the cases; all of them are judged in one Spark job, each in partitions of its own: one pipeline's as a
+small run is, the other's as a large one. Set ONCEPROOF_CASES for more of them.
 """
 
 import os
@@ -16,18 +16,23 @@ from harness.scenario import parse
 from tests.histories import Small, small_runs
 from tests.oracle import Oracle
 from tests.packing import judge, pack
+from verifiers import tables
 
 CASES = int(os.environ.get("ONCEPROOF_CASES", "1000"))
-PIPELINES = {"copy": ("output",), "fan-out": ("stock", "payment")}
+PIPELINES = {"copy": (("output",), tables.SMALL), "fan-out": (("stock", "payment"), 0)}
 
 
 @pytest.mark.parametrize("pipeline", sorted(PIPELINES))
-def test_both_oracles_say_the_same(spark: SparkSession, tmp_path: Path, pipeline: str) -> None:
+def test_both_oracles_say_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipeline: str
+) -> None:
+    topics, small = PIPELINES[pipeline]
+    monkeypatch.setattr(tables, "SMALL", small)
     cases: list[Small] = []
 
     @settings(max_examples=CASES, derandomize=True, database=None, deadline=None,
               suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(small_runs(PIPELINES[pipeline]))
+    @given(small_runs(topics))
     def draw(run: Small) -> None:
         cases.append(run)
 
@@ -37,7 +42,7 @@ def test_both_oracles_say_the_same(spark: SparkSession, tmp_path: Path, pipeline
     found = judge(pack(cases).write(tmp_path / "run"), spark, len(cases))
     wrong = []
     for case, told in zip(cases, found, strict=True):
-        should = Oracle(case, PIPELINES[pipeline]).judge()
+        should = Oracle(case, topics).judge()
         if (should.findings, should.incomplete) != (told.findings, told.incomplete):
             wrong.append((len(case.inputs) + len(case.events), case, should, told))
     wrong.sort(key=lambda each: each[0])
