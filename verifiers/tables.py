@@ -284,12 +284,12 @@ class Tables:
     def gathered(self, frame: DataFrame) -> DataFrame:
         """A frame kept in memory that is small beside the outputs. Of a small run it is in one part, so that to group,
         order or join it takes one task and no exchange, and stands for itself: who asks it plans no more than that."""
-        return frame.coalesce(1).localCheckpoint(eager=False) if self._is_small else frame.persist()
+        return frame.coalesce(1).localCheckpoint(eager=False) if self._is_small else frame.persist()  # speed
 
     def few(self, frame: DataFrame) -> DataFrame:
         """The side of a join of gathered frames that is made a hash table. Of a large run in parts, not sent to all:
         where outputs are in no order, there are as many stretches as outputs."""
-        return (frame.coalesce(1) if self._is_small else frame).hint("shuffle_hash")
+        return (frame.coalesce(1) if self._is_small else frame).hint("shuffle_hash")  # speed
 
     @property
     def _is_small(self) -> bool:

@@ -212,6 +212,16 @@ def seen_before_its_commit(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def seen_before_its_commit_beside_another(run: RunData) -> Expected:
+    """The same, and among these records stands one of an earlier transaction, sent twice: that one was committed."""
+    rows, earlier = of_transaction(run, pick(run, nth=90))[:5], pick(run, nth=30)
+    copy = run.insert_output(earlier, rows[2]["offset"])
+    for row in (*rows, copy):
+        run.seen(row)["at"] = run.invoke(rows[0])["t"] - 0.002
+    return {"aborted-read": {place_of(row) for row in rows}, "duplicate": {place_of(earlier), place_of(copy)}}
+
+
+@mutant(ZOMBIE)
 def seen_as_soon_as_it_was_committed(run: RunData) -> Expected:
     """Harmless: the live observer's time of a record is rounded, and a little below that of the call of commit."""
     row = pick(run)
