@@ -40,7 +40,11 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
         tables = Tables(folder, session(master), planned, events, look=look)
         try:
             checks = in_threads(lambda check: _guarded(check, tables), registry.checks())
-            counts, mode = _counts(tables), "full" if tables.full else "ledger"
+            mode = "full" if tables.full else "ledger"
+            try:
+                counts = _counts(tables)
+            except Exception as error:
+                checks.append(_failed("counts", error))
         finally:
             with suppress(Exception):  # the session may have died; the checks then say so
                 let_go(tables.spark)
@@ -73,11 +77,14 @@ def _guarded(check: Any, tables: Tables) -> CheckResult:
         found: CheckResult = check(tables)
         return found
     except Exception as error:  # whatever a check meets, the verdict must not be valid
-        name = check.__module__.rpartition(".")[2]
-        # An exception of a JVM that has died cannot even be asked what it says; this does not raise then.
-        told = "".join(traceback.format_exception_only(error)).splitlines()
-        says = f"check {name} failed: {' '.join(told[:2])}"
-        return CheckResult(name=name, claim="", reasons=[Reason(kind="harness-error", says=says[:400])])
+        return _failed(check.__module__.rpartition(".")[2], error)
+
+
+def _failed(name: str, error: Exception) -> CheckResult:
+    # An exception of a JVM that has died cannot even be asked what it says; this does not raise then.
+    told = "".join(traceback.format_exception_only(error)).splitlines()
+    says = f"check {name} failed: {' '.join(told[:2])}"
+    return CheckResult(name=name, claim="", reasons=[Reason(kind="harness-error", says=says[:400])])
 
 
 def _troubles(events: Sequence[Event]) -> list[Reason]:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from harness import plan
 from tests.unit.good_run import PREFIX, GoodRun
+from verifiers import manifest
 from verifiers.tables import Tables
 from verifiers.verify import verify
 
@@ -143,6 +144,16 @@ def test_a_ledger_whose_footers_do_not_tell_is_read(spark: SparkSession, good_ru
     for statistics in (True, False):
         pq.write_table(pq.read_table(part), part, write_statistics=statistics)
         assert Tables(folder, spark, plan.read(folder / "plan.json"), []).unplaced == 3
+
+
+def test_a_ledger_of_another_form_is_never_valid(spark: SparkSession, good_run: GoodRun, tmp_path: Path) -> None:
+    folder = good_run.write(tmp_path / "run")
+    [part] = folder.glob("ledger/sent-*.parquet")
+    pq.write_table(pq.read_table(part).drop_columns(["offset"]), part)
+    manifest.seal(folder)
+    results = verify(folder)
+    assert results.headline == "unknown: harness-error"
+    assert "counts" in {check.name for check in results.checks}
 
 
 _KILLS_SPARK = """
