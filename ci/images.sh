@@ -56,10 +56,10 @@ present "$python_tag" || pulled "$PYTHON_IMAGE" "$python_tag" ||
 present "$toxiproxy_tag" || pulled "$TOXIPROXY_PULL" "$toxiproxy_tag" || make_toxiproxy
 
 stamp=.venv/.images
-now=$(cat compose/kafka/Dockerfile compose/kafka/*.sh compose/kafka/log4j* harness/jars.py verifiers/java/onceproof/* | sha256sum)
+now=$(cat compose/kafka/Dockerfile compose/kafka/*.sh compose/kafka/log4j* harness/artifacts/jars.py verifiers/collect/java/onceproof/* | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$now" ] || ! docker image ls --quiet onceproof/kafka | grep -q .; then
   say "fetching Kafka's jars and building its image"
   .venv/bin/onceproof images >/dev/null
-  .venv/bin/python -c 'from verifiers import topics; topics.jars()'
+  .venv/bin/python -c "from onceproof.verifiers.collect import topics; topics.jars()"
   echo "$now" >"$stamp"
 fi

@@ -1,25 +1,28 @@
 """What faults on links share: which links are meant, and the proof that they were hit.
 
-    target = "worker-0"          # its lane: every broker, or (peer = "leader:output/0") that one, seen from this worker
-    target = "leader:output/0"   # a node: all its links (links = "all"), those to other nodes ("nodes"), to brokers
-                                 # ("brokers") or to controllers ("controllers"); direction = "out" or "in": one way;
-                                 # or (peer = "leader:output/0") the one that leads from it to that node
-    target = "ring"              # broker 1 does not reach 2, nor 2 3, nor 3 1: each still reaches one
-    target = "minority"          # broker 1 and controller 1 against the majority of both
+target = "worker-0"          # its lane: every broker, or (peer = "leader:output/0") that one, seen from this worker
+target = "leader:output/0"   # a node: all its links (links = "all"), those to other nodes ("nodes"), to brokers
+                             # ("brokers") or to controllers ("controllers"); direction = "out" or "in": one way;
+                             # or (peer = "leader:output/0") the one that leads from it to that node
+target = "ring"              # broker 1 does not reach 2, nor 2 3, nor 3 1: each still reaches one
+target = "minority"          # broker 1 and controller 1 against the majority of both
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import Field as Key
 from pydantic import model_validator
 
-from harness import topology
-from harness.field import NODE_ROLE, Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec
+from onceproof.harness.cluster import topology
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.targets import NODE_ROLE
+from onceproof.harness.record.events import FaultTarget, LinksBroken, ToxiproxyRestarted
+from onceproof.harness.record.history import Events
 
 _NOT_A_NODE = re.compile("worker-|ring$|minority$")
 
@@ -39,42 +42,41 @@ class LinksSpec(FaultSpec):
         return self
 
 
-def strike_links(field: Field, fault: PlannedFault, act: Callable[[list[str]], None], *, close: bool) -> Undo:
+def strike_links(
+    context: FaultContext, fault: PlannedFault[LinksSpec], act: Callable[[list[str]], None], *, close: bool
+) -> Undo:
     """Do `act` to the links that are meant now, and write down which, and what Toxiproxy then says of them; return what
     takes it back, closing what is open on them if `close`."""
     spec = fault.spec
-    assert isinstance(spec, LinksSpec)
-    node, links = meant(field, spec)
-    field.note("fault-target", fault=fault.id, role=spec.target, node=node, links=links)
-    already = len(field.cluster.proxies.broken(links))
+    node, links = meant(context, spec)
+    context.note(FaultTarget(fault=fault.id, role=spec.target, node=node, links=links))
+    already = len(context.cluster.proxies.broken(links))
     act(links)
-    broken = len(field.cluster.proxies.broken(links))
-    field.note("links-broken", fault=fault.id, already=already, broken=broken, of=len(links))
+    broken = len(context.cluster.proxies.broken(links))
+    context.note(LinksBroken(fault=fault.id, already=already, broken=broken, of=len(links)))
 
     def undo() -> None:
-        if not field.cluster.heal_links(links, close=close):
-            field.note("toxiproxy-restarted", fault=fault.id)
+        if not context.cluster.heal_links(links, close=close):
+            context.note(ToxiproxyRestarted(fault=fault.id))
 
     return undo
 
 
-def not_broken(fault: PlannedFault, events: Sequence[Event]) -> str | None:
+def not_broken(fault: PlannedFault[LinksSpec], events: Events) -> str | None:
     """What to say when Toxiproxy itself did not say that every link was broken."""
-    told = [e for e in events if e["event"] == "links-broken" and e["fault"] == fault.id]
-    if not told or not told[0]["of"] or told[0]["broken"] != told[0]["of"]:
-        return f"its links were not broken: {[(e['broken'], e['of']) for e in told]}"
-    if told[0].get("already") == told[0]["of"]:  # a run of before this was noted does not say
-        return "another fault had broken its links already"
-    return None
+    seen = events.first(LinksBroken, fault=fault.id)
+    if seen is None or not seen.of or seen.broken != seen.of:
+        return f"its links were not broken: {f'{seen.broken} of {seen.of}' if seen else 'nothing was noted'}"
+    return "another fault had broken its links already" if seen.already == seen.of else None
 
 
-def meant(field: Field, spec: LinksSpec) -> tuple[str, list[str]]:
+def meant(context: FaultContext, spec: LinksSpec) -> tuple[str, list[str]]:
     """What is hit, and its links."""
     if spec.target.startswith("worker-"):
         lane = topology.lane_of_worker(int(spec.target.removeprefix("worker-")))
         links = topology.lane_links(lane)
         if spec.peer is not None:
-            node = field.node(spec.peer)
+            node = context.node(spec.peer)
             return f"{spec.target} and {node}", [link for link in links if link.endswith(f">{node}")]
         return spec.target, links
     if spec.target == "ring":
@@ -83,9 +85,9 @@ def meant(field: Field, spec: LinksSpec) -> tuple[str, list[str]]:
     if spec.target == "minority":
         few = {"broker1", "controller1"}
         return spec.target, topology.links_between(few, set(topology.NODES) - few)
-    node = field.node(spec.target)
+    node = context.node(spec.target)
     if spec.peer is not None:
-        return node, [topology.link(node, field.node(spec.peer))]
+        return node, [topology.link(node, context.node(spec.peer))]
     if spec.links == "all":
         # Lane 0 is the observer's and is never touched.
         observer = set(topology.lane_links(topology.OBSERVER_LANE))

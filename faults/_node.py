@@ -3,19 +3,21 @@
 The proof is read back from the engine after the act: a fault that did nothing must not pass for one that did.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import Field as Key
 
-from harness.draw import Chance
-from harness.errors import DeadlineError
-from harness.field import NODE_ROLE, Field
-from harness.plan import PlannedFault
-from harness.protocols import Event
-from harness.scenario import FaultSpec
-from harness.wait import until
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import DeadlineError
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.targets import NODE_ROLE
+from onceproof.harness.record.events import FaultTarget, NodeState
+from onceproof.harness.record.history import Events
 
 _HIT_DEADLINE_S = 5.0
 
@@ -24,24 +26,29 @@ class NodeSpec(FaultSpec):
     target: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")]
 
 
-def strike(field: Field, fault: PlannedFault, act: Callable[[str], None]) -> str:
+def strike(context: FaultContext, fault: PlannedFault[NodeSpec], act: Callable[[str], None]) -> str:
     """Do `act` to the node that has the role now; write down which it is and in what state it is then; return it."""
-    assert isinstance(fault.spec, NodeSpec)
-    node = field.node(fault.spec.target)
-    strike_node(field, fault, node, act)
+    node = context.node(fault.spec.target)
+    strike_node(context, fault, node, act)
     return node
 
 
-def strike_node(field: Field, fault: PlannedFault, node: str, act: Callable[[str], None]) -> None:
+def strike_node(context: FaultContext, fault: PlannedFault[NodeSpec], node: str, act: Callable[[str], None]) -> None:
     """`strike` of a node that is known by its name."""
-    assert isinstance(fault.spec, NodeSpec)
-    field.note("fault-target", fault=fault.id, role=fault.spec.target, node=node)
-    before = field.cluster.state(node)
+    context.note(FaultTarget(fault=fault.id, role=fault.spec.target, node=node))
+    before = context.cluster.state(node)
     act(node)
     with suppress(DeadlineError):  # then it is what it is, and is written down as such
-        until(f"{node} to be hit", lambda: field.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
-    field.note("node-state", fault=fault.id, node=node, before=before, state=field.cluster.state(node),
-               exit_code=field.cluster.exit_code(node))  # fmt: skip
+        until(f"{node} to be hit", lambda: context.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
+    context.note(
+        NodeState(
+            fault=fault.id,
+            node=node,
+            before=before,
+            state=context.cluster.state(node),
+            exit_code=context.cluster.exit_code(node),
+        )
+    )
 
 
 def draw_node(chance: Chance) -> Mapping[str, Any] | None:
@@ -50,15 +57,10 @@ def draw_node(chance: Chance) -> Mapping[str, Any] | None:
     return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
 
 
-def states_after(fault: PlannedFault, events: Sequence[Event]) -> list[Event]:
-    """What the engine showed of the node after each act."""
-    return [e for e in events if e["event"] == "node-state" and e["fault"] == fault.id]
-
-
-def not_in_state(wanted: str, fault: PlannedFault, events: Sequence[Event], *, times: int = 1) -> str | None:
+def not_in_state(wanted: str, fault: PlannedFault[NodeSpec], events: Events, *, times: int = 1) -> str | None:
     """What to say when the engine did not show the node in that state after the act, so many times."""
-    told = states_after(fault, events)
-    if states := [e["before"] for e in told if e.get("before", "running") != "running"]:
-        return f"the node was not running when it was hit: {states}"
-    states = [e["state"] for e in told]
+    seen = events.of(NodeState, fault=fault.id)
+    if before := [each.before for each in seen if each.before != "running"]:
+        return f"the node was not running when it was hit: {before}"
+    states = [each.state for each in seen]
     return None if states == [wanted] * times else f"the node was not {wanted} when it should have been: {states}"

@@ -1,16 +1,15 @@
 """What faults on single requests share: which request is meant, and the wire proxy's rule for it."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field as Key
 
-from faults._links import LinksSpec, meant
-from harness import topology
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event
-from harness.wire import Action, Api, Wire
+from onceproof.faults._links import LinksSpec, meant
+from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.request_proxy import Action, Api, Wire
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.record.events import FaultTarget, RequestEvent
 
 _MATCH_DEADLINE_S = 60.0
 
@@ -30,26 +29,23 @@ def links(spec: RequestSpec) -> list[str]:
     return [name for name in topology.to_brokers() if name.startswith("broker")]
 
 
-def make_rule(field: Field, fault: PlannedFault, action: Action) -> None:
+def make_rule(context: FaultContext, fault: PlannedFault[RequestSpec], action: Action) -> None:
     spec = fault.spec
-    assert isinstance(spec, RequestSpec)
-    node, names = meant(field, spec)
-    field.note("fault-target", fault=fault.id, role=spec.target, node=node, links=names, api=spec.api)
-    wire(field).rule(fault.id, links=names, action=action, api=spec.api, client=spec.client, requests=spec.requests)
+    node, names = meant(context, spec)
+    context.note(FaultTarget(fault=fault.id, role=spec.target, node=node, links=names, api=spec.api))
+    wire(context).rule(fault.id, links=names, action=action, api=spec.api, client=spec.client, requests=spec.requests)
 
 
-def wire(field: Field) -> Wire:
-    assert field.cluster.wire is not None  # `links` asked for it
-    return field.cluster.wire
+def wire(context: FaultContext) -> Wire:
+    assert context.cluster.wire is not None  # `links` asked for it
+    return context.cluster.wire
 
 
-def await_one(field: Field, fault: PlannedFault, event: str) -> None:
-    """Wait until the wire proxy says so of a request that is meant. Raises DeadlineError."""
-    assert isinstance(fault.spec, RequestSpec)
-    field.wait(f"{event} of {fault.spec.api} of {fault.spec.target}",
-               lambda e: e["event"] == event and e["fault"] == fault.id, deadline_s=_MATCH_DEADLINE_S)  # fmt: skip
-
-
-def of(fault: PlannedFault, event: str, events: Sequence[Event]) -> list[Event]:
-    """What the wire proxy said of this fault's requests."""
-    return [each for each in events if each["event"] == event and each["fault"] == fault.id]
+def await_one(context: FaultContext, fault: PlannedFault[RequestSpec], kind: type[RequestEvent]) -> None:
+    """Wait until the request proxy reports this of a request that is meant. Raises DeadlineError."""
+    context.wait(
+        f"{kind.kind} of {fault.spec.api} of {fault.spec.target}",
+        kind,
+        lambda event: event.fault == fault.id,
+        deadline_s=_MATCH_DEADLINE_S,
+    )

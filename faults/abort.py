@@ -1,19 +1,18 @@
 """A worker's own code fails at a phase: it aborts its transaction, seeks back, and reads the same inputs again.
 
-    [[faults]]
-    name = "abort"
-    when = { worker = 0, phase = "offsets-sent", count = 12 }
+[[faults]]
+name = "abort"
+when = { worker = 0, phase = "offsets-sent", count = 12 }
 """
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from faults._told import told
-from harness import history
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec, When
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec, When
+from onceproof.harness.record.events import FaultTarget
+from onceproof.harness.record.history import Events
 
 
 class AbortWhen(When):
@@ -30,18 +29,19 @@ class Abort:
     about: ClassVar = "a worker gives its transaction up at a phase, as when its own code fails"
     params: ClassVar = AbortSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, AbortSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[AbortSpec]) -> Undo:
         worker = fault.spec.when.worker
-        field.note("fault-target", fault=fault.id, role=f"worker-{worker}", incarnation=field.crew.incarnation(worker))
-        field.crew.go(worker, fault.id, abort=True)
+        context.note(
+            FaultTarget(fault=fault.id, role=f"worker-{worker}", incarnation=context.workers.incarnation(worker))
+        )
+        context.workers.go(worker, fault.id, abort=True)
         return lambda: None
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        target = told("fault-target", fault, events)
-        if any(error["call"] == "process" for error in history.met(target, target["at"], events)):
+    def missing(self, fault: PlannedFault[AbortSpec], events: Events) -> str | None:
+        target = events.the(FaultTarget, fault=fault.id)
+        if any(error.call == "process" for error in events.errors_met(target, target.at)):
             return None
-        return f"{target['role']} did not give its transaction up"
+        return f"{target.role} did not give its transaction up"
 
 
 FAULT = Abort()

@@ -9,13 +9,14 @@
 Toxiproxy's own chance (`toxicity`, jitter) is not used: its dice are not in the plan.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from faults._links import LinksSpec, not_broken, strike_links
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
+from onceproof.faults._links import LinksSpec, not_broken, strike_links
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.record.history import Events
 
 _TOXICS: Mapping[str, Mapping[str, int]] = {
     "latency": {"latency": 150, "jitter": 0},  # ms
@@ -37,16 +38,15 @@ class Degrade:
     about: ClassVar = "links that work badly: latency, bandwidth, slicer, slow_close, reset_peer, timeout, limit_data"
     params: ClassVar = DegradeSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
+    def inject(self, context: FaultContext, fault: PlannedFault[DegradeSpec]) -> Undo:
         spec = fault.spec
-        assert isinstance(spec, DegradeSpec)
         toxic, attributes = spec.toxic, _TOXICS[spec.toxic]
         loses = toxic in ("reset_peer", "timeout", "limit_data")
         return strike_links(
-            field, fault, lambda links: field.cluster.proxies.degrade_links(links, toxic, attributes), close=loses
+            context, fault, lambda links: context.cluster.proxies.degrade_links(links, toxic, attributes), close=loses
         )
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[DegradeSpec], events: Events) -> str | None:
         return not_broken(fault, events)
 
 

@@ -20,13 +20,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
 
-from harness.draw import Chance
-from harness.errors import HarnessError
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo, Workload
-from harness.scenario import FaultSpec
-from harness.wait import until
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.workload import Workload
+from onceproof.harness.record.events import DeletedTo, RecordsDeleted
+from onceproof.harness.record.history import Events
 
 _POSITIONS_DEADLINE_S = 30.0
 
@@ -45,13 +48,12 @@ class DeleteRecords:
     about: ClassVar = "records deleted behind the committed position, up to it, or past it"
     params: ClassVar = DeleteRecordsSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, DeleteRecordsSpec)
-        admin, topic = field.cluster.admin, field.names.topic(fault.spec.topic)
-        group = next((group for group, read in field.names.read if read == topic), None)
+    def inject(self, context: FaultContext, fault: PlannedFault[DeleteRecordsSpec]) -> Undo:
+        admin, topic = context.cluster.admin, context.names.topic(fault.spec.topic)
+        group = next((group for group, read in context.names.read if read == topic), None)
         if group is None:
             raise HarnessError(f"delete-records: nobody reads {fault.spec.topic}")
-        count = field.plan.scenario.workload.partitions
+        count = context.plan.scenario.workload.partitions
         stable = until(
             "committed positions on the input",
             lambda: {tp: offset for tp, (offset, _) in admin.group_offsets(group).items()},
@@ -61,43 +63,43 @@ class DeleteRecords:
         starts = admin.offsets(partitions, "earliest", "read_uncommitted")
         ends = admin.offsets(partitions, "latest", "read_uncommitted")
         before = {
-            each: {"behind": (starts[each] + position) // 2, "up-to": position,
-                   "past": position + (ends[each] - position + 1) // 2}[fault.spec.to]
+            each: {
+                "behind": (starts[each] + position) // 2,
+                "up-to": position,
+                "past": position + (ends[each] - position + 1) // 2,
+            }[fault.spec.to]
             for each, position in stable.items()
-        }  # fmt: skip
+        }
         low = admin.delete_records(before)
-        field.note(
-            "records-deleted",
-            fault=fault.id,
-            to=fault.spec.to,
-            topic=fault.spec.topic,
-            partitions=[
-                {"partition": p, "position": stable[t, p], "start": starts[t, p], "low_watermark": mark,
-                 "end": ends[t, p]}
-                for (t, p), mark in sorted(low.items())
-            ],
+        context.note(
+            RecordsDeleted(
+                fault=fault.id,
+                to=fault.spec.to,
+                topic=fault.spec.topic,
+                partitions=[
+                    DeletedTo(
+                        partition=p, position=stable[t, p], start=starts[t, p], low_watermark=mark, end=ends[t, p]
+                    )
+                    for (t, p), mark in sorted(low.items())
+                ],
+            )
         )
         return lambda: None
 
-    def hold(self, field: Field, fault: PlannedFault) -> None:
+    def hold(self, context: FaultContext, fault: PlannedFault[DeleteRecordsSpec], _undo: Undo) -> None:
         """Nothing lasts: what is deleted stays so."""
 
     def draw(self, _chance: Chance) -> Mapping[str, Any]:
         return {"to": "up-to"}
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        assert isinstance(fault.spec, DeleteRecordsSpec)
-        marks = [
-            mark for event in events if event["event"] == "records-deleted" and event["fault"] == fault.id
-            for mark in event["partitions"]
-        ]  # fmt: skip
+    def missing(self, fault: PlannedFault[DeleteRecordsSpec], events: Events) -> str | None:
+        marks = [mark for event in events.of(RecordsDeleted, fault=fault.id) for mark in event.partitions]
         if fault.spec.to == "past":
-            if not any(mark["low_watermark"] > mark["position"] for mark in marks):
+            if not any(mark.low_watermark > mark.position for mark in marks):
                 return "no partition's low watermark passed the committed position"
-        elif not any(mark["low_watermark"] > mark.get("start", 0) for mark in marks):
+        elif not any(mark.low_watermark > mark.start for mark in marks):
             return "no record was deleted"
         return None
 
 
 FAULT = DeleteRecords()
-

@@ -9,19 +9,19 @@ The worker's open transaction is aborted by its coordinator, and whatever the wo
 next incarnation takes the id back in the same way. Nothing of the transaction may be visible.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from confluent_kafka import Producer
 from pydantic import Field as Key
 
-from faults._fencing import not_fenced
-from faults._told import told
-from harness import topology
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec
+from onceproof.faults._fencing import not_fenced
+from onceproof.harness.cluster import topology
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record.events import Exited, FaultTarget, Outcome
+from onceproof.harness.record.history import Events
 
 _INIT_DEADLINE_S = 30.0
 _FENCED_DEADLINE_S = 30.0
@@ -36,39 +36,48 @@ class Hijack:
     about: ClassVar = "another producer initialises a worker's transactional id"
     params: ClassVar = HijackSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, HijackSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[HijackSpec]) -> Undo:
         worker = int(fault.spec.target.removeprefix("worker-"))
-        name = field.names.transactional_id(worker)
-        field.note("fault-target", fault=fault.id, role=fault.spec.target, node=name,
-                   incarnation=field.crew.incarnation(worker))  # fmt: skip
-        initialise(field, name)
+        name = context.names.transactional_id(worker)
+        context.note(
+            FaultTarget(
+                fault=fault.id,
+                role=fault.spec.target,
+                node=name,
+                incarnation=context.workers.incarnation(worker),
+            )
+        )
+        initialise(context, name)
         return lambda: None
 
-    def hold(self, field: Field, fault: PlannedFault) -> None:
+    def hold(self, context: FaultContext, fault: PlannedFault[HijackSpec], _undo: Undo) -> None:
         """Until the worker has met it and died."""
-        target = told("fault-target", fault, field.history.events())
-        field.wait(
-            f"{target['role']} to be fenced",
-            lambda e: e["event"] == "exited" and e["source"] == target["role"]
-            and e["incarnation"] == target["incarnation"],
+        target = context.history.events().the(FaultTarget, fault=fault.id)
+        context.wait(
+            f"{target.role} to be fenced",
+            Exited,
+            lambda event: event.process == (target.role, target.incarnation),
             deadline_s=_FENCED_DEADLINE_S,
-        )  # fmt: skip
+        )
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        target = told("fault-target", fault, events)
-        commits = (
-            e["at"] for e in events if e["event"] == "outcome" and e["type"] == "ok" and e["source"] == target["role"]
-            and e["incarnation"] == target["incarnation"]
-        )  # fmt: skip
-        return not_fenced("epoch", target, max(target["at"], *commits, 0), events)
+    def missing(self, fault: PlannedFault[HijackSpec], events: Events) -> str | None:
+        target = events.the(FaultTarget, fault=fault.id)
+        commits = [e.at for e in events.of(Outcome, type="ok", process=(target.role, target.incarnation))]
+        return not_fenced("epoch", target, max(target.at, *commits, 0), events)
 
 
-def initialise(field: Field, transactional_id: str) -> None:
+def initialise(context: FaultContext, transactional_id: str) -> None:
     """InitProducerId, as another process would send it; waits for its answer. Raises KafkaException."""
-    bootstrap = field.cluster.bootstrap(topology.OBSERVER_LANE)
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "log_level": 3,
-                         "client.id": "hijacker", **field.plan.scenario.client_config})  # fmt: skip
+    bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "log_level": 3,
+            "client.id": "hijacker",
+            **context.plan.scenario.client_config,
+        }
+    )
     producer.init_transactions(_INIT_DEADLINE_S)
 
 

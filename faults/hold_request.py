@@ -13,17 +13,19 @@ on another connection, and the broker cannot tell which of the two was sent firs
 every request does then is KAFKA-17754, KAFKA-14561 and KAFKA-19446.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import ClassVar
 
-from faults._requests import RequestSpec, await_one, links, make_rule, of, wire
-from harness.errors import DeadlineError
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec, When
-from harness.wait import until
+from onceproof.faults._requests import RequestSpec, await_one, links, make_rule, wire
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import DeadlineError
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import When
+from onceproof.harness.record.events import AtPhase, RequestAnswered, RequestDelivered, RequestMatched
+from onceproof.harness.record.history import Events
 
 _UNTIL = "/until"
 _PHASE_DEADLINE_S = 90.0
@@ -45,55 +47,54 @@ class HoldRequest:
     about: ClassVar = "a request is held past its client's patience, and delivered later"
     params: ClassVar = HoldRequestSpec
 
-    def wired(self, spec: FaultSpec) -> list[str]:
-        assert isinstance(spec, HoldRequestSpec)
+    def wired(self, spec: HoldRequestSpec) -> list[str]:
         return links(spec)
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        make_rule(field, fault, "hold")
-        return lambda: self._release(field, fault)
+    def inject(self, context: FaultContext, fault: PlannedFault[HoldRequestSpec]) -> Undo:
+        make_rule(context, fault, "hold")
+        return lambda: self._release(context, fault)
 
-    def hold(self, field: Field, fault: PlannedFault) -> None:
+    def hold(self, context: FaultContext, fault: PlannedFault[HoldRequestSpec], _undo: Undo) -> None:
         spec = fault.spec
-        assert isinstance(spec, HoldRequestSpec)
-        await_one(field, fault, "request-matched")
+        await_one(context, fault, RequestMatched)
         if spec.until is None:
-            field.aborted.wait(spec.lasts_s)
+            context.aborted.wait(spec.lasts_s)
             return
-        field.wait(f"worker-{spec.until.worker} at {spec.until.phase} of its transaction {spec.until.count}",
-                   lambda e: e["event"] == "at-phase" and e["fault"] == fault.id + _UNTIL,
-                   deadline_s=_PHASE_DEADLINE_S)  # fmt: skip
+        context.wait(
+            f"worker-{spec.until.worker} at {spec.until.phase} of its transaction {spec.until.count}",
+            AtPhase,
+            lambda event: event.fault == fault.id + _UNTIL,
+            deadline_s=_PHASE_DEADLINE_S,
+        )
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[HoldRequestSpec], events: Events) -> str | None:
         """It was held until the moment that was named, and then delivered."""
         spec = fault.spec
-        assert isinstance(spec, HoldRequestSpec)
-        matched, delivered = of(fault, "request-matched", events), of(fault, "request-delivered", events)
+        matched, delivered = events.of(RequestMatched, fault=fault.id), events.of(RequestDelivered, fault=fault.id)
         if not matched:
             return f"no {spec.api} of {spec.target} was held"
         if len(delivered) < len(matched):
             return f"{len(matched)} requests were held, {len(delivered)} delivered"
-        reached = [e["at"] for e in events if e["event"] == "at-phase" and e["fault"] == fault.id + _UNTIL]
-        if spec.until is not None and not (reached and matched[0]["at"] < reached[0] < delivered[0]["at"]):
+        reached = [each.at for each in events.of(AtPhase, fault=fault.id + _UNTIL)]
+        if spec.until is not None and not (reached and matched[0].at < reached[0] < delivered[0].at):
             return f"it was not held until worker-{spec.until.worker} was at {spec.until.phase}"
         return None
 
     @staticmethod
-    def _release(field: Field, fault: PlannedFault) -> None:
+    def _release(context: FaultContext, fault: PlannedFault[HoldRequestSpec]) -> None:
         """Deliver, and let the worker that waits for it go on when the broker has done what it does."""
         spec = fault.spec
-        assert isinstance(spec, HoldRequestSpec)
-        wire(field).release(fault.id)
-        held = len(of(fault, "request-matched", field.history.events()))
+        wire(context).release(fault.id)
+        held = len(context.history.events().of(RequestMatched, fault=fault.id))
         with suppress(DeadlineError):  # then it is not in the history, and is missed there
             until(
                 "an answer to each held request",
-                lambda: len(of(fault, "request-answered", field.history.events())) >= held,
+                lambda: len(context.history.events().of(RequestAnswered, fault=fault.id)) >= held,
                 deadline_s=_ANSWER_DEADLINE_S,
             )
-        field.aborted.wait(_SETTLES_S)
+        context.aborted.wait(_SETTLES_S)
         if spec.until is not None:
-            field.crew.go(spec.until.worker, fault.id + _UNTIL)
+            context.workers.go(spec.until.worker, fault.id + _UNTIL)
 
 
 FAULT = HoldRequest()

@@ -13,17 +13,18 @@ committed although nobody saw it (after-commit).
 """
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
-from faults._told import told
-from harness.draw import Chance
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record.events import Exited, FaultTarget
+from onceproof.harness.record.history import Events
 
 
 class KillWorkerSpec(FaultSpec):
@@ -37,27 +38,25 @@ class KillWorker:
     about: ClassVar = "kill -9 of a worker, at a phase or at a time; a new incarnation after lasts_s"
     params: ClassVar = KillWorkerSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, KillWorkerSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[KillWorkerSpec]) -> Undo:
         worker = int(fault.spec.target.removeprefix("worker-"))
-        field.note("fault-target", fault=fault.id, role=fault.spec.target, incarnation=field.crew.incarnation(worker))
-        field.aborted.wait(fault.spec.after_s)
-        field.crew.kill(worker)
-        return (lambda: None) if fault.spec.for_good else (lambda: field.crew.release(worker))
+        context.note(
+            FaultTarget(fault=fault.id, role=fault.spec.target, incarnation=context.workers.incarnation(worker))
+        )
+        context.aborted.wait(fault.spec.after_s)
+        context.workers.kill(worker)
+        return (lambda: None) if fault.spec.for_good else (lambda: context.workers.release(worker))
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         worker = chance.worker()
         return None if worker is None else {"target": f"worker-{worker}", "lasts_s": chance.seconds(0.5, 2.5)}
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[KillWorkerSpec], events: Events) -> str | None:
         """The process must have ended by SIGKILL, and not before."""
-        target = told("fault-target", fault, events)
-        ends = [
-            e["code"] for e in events
-            if e["event"] == "exited" and e["source"] == target["role"] and e["incarnation"] == target["incarnation"]
-            and e["at"] > target["at"]
-        ]  # fmt: skip
-        return None if ends == [-signal.SIGKILL] else f"{target['role']} was not killed: it ended with {ends}"
+        target = events.the(FaultTarget, fault=fault.id)
+        exits = events.of(Exited, process=(target.role, target.incarnation))
+        ends = [each.code for each in exits if each.at > target.at]
+        return None if ends == [-signal.SIGKILL] else f"{target.role} was not killed: it ended with {ends}"
 
 
 FAULT = KillWorker()

@@ -10,15 +10,16 @@
 A proxied TCP link is not a wire; what each mode does is said in harness/proxies.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from faults._links import LinksSpec, not_broken, strike_links
-from harness.draw import Chance
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.proxies import Mode
+from onceproof.faults._links import LinksSpec, not_broken, strike_links
+from onceproof.harness.cluster.links import Mode
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
+from onceproof.harness.record.history import Events
 
 
 class PartitionSpec(LinksSpec):
@@ -30,12 +31,11 @@ class Partition:
     about: ClassVar = "a worker's lane or a node's links: cut, blackhole, stall or responses-lost"
     params: ClassVar = PartitionSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
+    def inject(self, context: FaultContext, fault: PlannedFault[PartitionSpec]) -> Undo:
         spec = fault.spec
-        assert isinstance(spec, PartitionSpec)
         mode = spec.mode
         return strike_links(
-            field, fault, lambda links: field.cluster.proxies.break_links(links, mode), close=mode != "stall"
+            context, fault, lambda links: context.cluster.proxies.break_links(links, mode), close=mode != "stall"
         )
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
@@ -45,11 +45,18 @@ class Partition:
         if worker is not None:
             return {"target": f"worker-{worker}", "mode": mode, "lasts_s": chance.seconds(3, 8)}
         role = chance.node()
-        return None if role is None else {
-            "target": role, "mode": mode, "links": chance.dice.choice(("all", "nodes")), "lasts_s": chance.seconds(3, 8)
-        }  # fmt: skip
+        return (
+            None
+            if role is None
+            else {
+                "target": role,
+                "mode": mode,
+                "links": chance.dice.choice(("all", "nodes")),
+                "lasts_s": chance.seconds(3, 8),
+            }
+        )
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[PartitionSpec], events: Events) -> str | None:
         return not_broken(fault, events)
 
 

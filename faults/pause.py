@@ -9,14 +9,15 @@
 Paused past its session with the controllers it comes back as a zombie broker, and must find that others lead now.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from faults._node import NodeSpec, draw_node, not_in_state, strike
-from harness.draw import Chance
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
+from onceproof.faults._node import NodeSpec, draw_node, not_in_state, strike
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
+from onceproof.harness.record.history import Events
 
 
 class Pause:
@@ -24,14 +25,14 @@ class Pause:
     about: ClassVar = "a broker or controller is frozen and thawed after lasts_s"
     params: ClassVar = NodeSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        node = strike(field, fault, field.cluster.pause)
-        return lambda: field.cluster.resume(node)
+    def inject(self, context: FaultContext, fault: PlannedFault[NodeSpec]) -> Undo:
+        node = strike(context, fault, context.cluster.pause)
+        return lambda: context.cluster.resume(node)
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         return draw_node(chance)
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[NodeSpec], events: Events) -> str | None:
         return not_in_state("paused", fault, events)
 
 

@@ -9,17 +9,17 @@
 It is not lowered again, and the cluster is not used again.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
-from faults._told import told
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec
-from harness.wait import until
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record.events import FaultTarget, FeatureRaised
+from onceproof.harness.record.history import Events
 
 _DEADLINE_S = 30.0
 
@@ -34,25 +34,32 @@ class RaiseFeature:
     about: ClassVar = "a feature of the brokers is raised while workers run"
     params: ClassVar = RaiseFeatureSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        spec, admin = fault.spec, field.cluster.admin
-        assert isinstance(spec, RaiseFeatureSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[RaiseFeatureSpec]) -> Undo:
+        spec, admin = fault.spec, context.cluster.admin
         level = spec.level or admin.highest_feature(spec.feature)
-        field.cluster.used_up = True
-        field.note("fault-target", fault=fault.id, role=spec.feature, node=f"{spec.feature} to {level}",
-                   before=admin.features().get(spec.feature, 0), level=level)  # fmt: skip
+        context.cluster.used_up = True
+        context.note(
+            FaultTarget(
+                fault=fault.id,
+                role=spec.feature,
+                node=f"{spec.feature} to {level}",
+                before=admin.features().get(spec.feature, 0),
+                level=level,
+            )
+        )
         admin.raise_feature(spec.feature, level)
-        until(f"{spec.feature} to be {level}", lambda: admin.features().get(spec.feature) == level,
-              deadline_s=_DEADLINE_S)  # fmt: skip
-        field.note("feature-raised", fault=fault.id, level=level)
+        until(
+            f"{spec.feature} to be {level}", lambda: admin.features().get(spec.feature) == level, deadline_s=_DEADLINE_S
+        )
+        context.note(FeatureRaised(fault=fault.id, level=level))
         return lambda: None
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        target = told("fault-target", fault, events)
-        if not any(e["event"] == "feature-raised" and e["fault"] == fault.id for e in events):
-            return f"{target['role']} was not raised"
-        if target["before"] >= target["level"]:
-            return f"{target['role']} was {target['before']} before"
+    def missing(self, fault: PlannedFault[RaiseFeatureSpec], events: Events) -> str | None:
+        target = events.the(FaultTarget, fault=fault.id)
+        if events.first(FeatureRaised, fault=fault.id) is None:
+            return f"{target.role} was not raised"
+        if (target.before or 0) >= (target.level or 0):
+            return f"{target.role} was {target.before} before"
         return None
 
 

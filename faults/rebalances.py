@@ -11,15 +11,16 @@ Each worker in turn ends after its transaction, which leaves the group, and its 
 instead, since who leaves in an orderly way gives up its place.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record.events import Assigned, Exited, WorkerSentAway
+from onceproof.harness.record.history import Events
 
 _LEAST = 3
 
@@ -33,30 +34,33 @@ class Rebalances:
     about: ClassVar = "workers leave their group and join it again, one after the other"
     params: ClassVar = RebalancesSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        spec, work = fault.spec, field.plan.scenario.workload
-        assert isinstance(spec, RebalancesSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[RebalancesSpec]) -> Undo:
+        spec, work = fault.spec, context.plan.scenario.workload
         for turn in range(max(_LEAST, int(spec.lasts_s / spec.every_s))):
             worker = turn % work.workers
-            field.note("worker-sent-away", fault=fault.id, worker=f"worker-{worker}",
-                       incarnation=field.crew.incarnation(worker))  # fmt: skip
+            context.note(
+                WorkerSentAway(
+                    fault=fault.id,
+                    role=f"worker-{worker}",
+                    incarnation=context.workers.incarnation(worker),
+                )
+            )
             if work.static_member:
-                field.crew.kill(worker)
-                field.crew.release(worker)
+                context.workers.kill(worker)
+                context.workers.release(worker)
             else:
-                field.crew.leave(worker)
-            field.aborted.wait(spec.every_s)
+                context.workers.leave(worker)
+            context.aborted.wait(spec.every_s)
         return lambda: None
 
-    def hold(self, field: Field, fault: PlannedFault) -> None:
+    def hold(self, context: FaultContext, fault: PlannedFault[RebalancesSpec], _undo: Undo) -> None:
         """It is over when the last worker was sent away."""
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[RebalancesSpec], events: Events) -> str | None:
         """So many members of the group must have ended when they were sent away."""
-        away = {(e["worker"], e["incarnation"]) for e in events
-                if e["event"] == "worker-sent-away" and e["fault"] == fault.id}  # fmt: skip
-        members, ended = ({(e["source"], e.get("incarnation")) for e in events if e["event"] == event}
-                          for event in ("assigned", "exited"))  # fmt: skip
+        away = {(each.role, each.incarnation) for each in events.of(WorkerSentAway, fault=fault.id)}
+        members = {each.process for each in events.of(Assigned)}
+        ended = {each.process for each in events.of(Exited)}
         if len(away & members) < _LEAST or away - ended:
             return f"{len(away & members)} members were sent away, and stayed: {sorted(away - ended)}"
         return None

@@ -13,18 +13,19 @@ abort by a worker that keeps its partitions: what it does next, with or without 
 (min.insync.replicas above the number of replicas does not do it: brokers take the smaller of the two.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
-from faults._told import told
-from harness.draw import Chance
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec
-from harness.wait import until
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record.events import FaultInjected, FaultTarget, Outcome
+from onceproof.harness.record.history import Events
 
 _KEY = "max.message.bytes"
 _REFUSED = "100"  # a record's batch is larger, a marker's (78 bytes) is not
@@ -41,10 +42,9 @@ class RefuseWrites:
     about: ClassVar = "writes to an output topic get MESSAGE_TOO_LARGE"
     params: ClassVar = RefuseWritesSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, RefuseWritesSpec)
-        admin, topic = field.cluster.admin, field.names.topic(fault.spec.topic)
-        field.note("fault-target", fault=fault.id, role=fault.spec.topic, node=topic)
+    def inject(self, context: FaultContext, fault: PlannedFault[RefuseWritesSpec]) -> Undo:
+        admin, topic = context.cluster.admin, context.names.topic(fault.spec.topic)
+        context.note(FaultTarget(fault=fault.id, role=fault.spec.topic, node=topic))
         admin.set_topic_config(topic, _KEY, _REFUSED)
 
         def undo() -> None:
@@ -59,10 +59,10 @@ class RefuseWrites:
     def draw(self, chance: Chance) -> Mapping[str, Any]:
         return {"topic": chance.dice.choice(chance.topics), "lasts_s": chance.seconds(1.5, 2.9)}
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[RefuseWritesSpec], events: Events) -> str | None:
         """A transaction must have been aborted for it."""
-        injected = told("fault-injected", fault, events)["at"]
-        if any(e["event"] == "outcome" and e["type"] == "fail" and e["at"] > injected for e in events):
+        injected = events.the(FaultInjected, fault=fault.id).at
+        if any(each.at > injected for each in events.of(Outcome, type="fail")):
             return None
         return "no transaction was aborted"
 

@@ -11,18 +11,17 @@ The zombie goes on when its successor has committed. It ends at the fence, or af
 """
 
 import signal
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field as Key
 
-from faults._fencing import not_fenced
-from faults._told import told
-from harness.child import Child
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec, When
+from onceproof.faults._fencing import not_fenced
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.process import Child
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec, When
+from onceproof.harness.record.events import Exited, FaultTarget, Outcome, ZombieLate
+from onceproof.harness.record.history import Events
 
 _DEADLINE_S = 60.0
 
@@ -33,58 +32,76 @@ class ReplaceSpec(FaultSpec):
     fenced: Literal["epoch", "never"]
 
 
+class Replaced:
+    """The process that was replaced; called, it ends it."""
+
+    def __init__(self, process: Child) -> None:
+        self.process = process
+
+    def __call__(self) -> None:
+        self.process.kill()
+
+
 class Replace:
+    """A stopped worker is replaced by another process and then goes on."""
+
     name: ClassVar = "replace"
     about: ClassVar = "a stopped worker is taken for dead and replaced, then it comes back"
     params: ClassVar = ReplaceSpec
 
-    def __init__(self) -> None:
-        self._zombies: dict[str, Child] = {}
-
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
+    def inject(self, context: FaultContext, fault: PlannedFault[ReplaceSpec]) -> Replaced:
+        """Stop the worker and start its successor."""
         spec = fault.spec
-        assert isinstance(spec, ReplaceSpec)
         worker = spec.when.worker
-        field.note("fault-target", fault=fault.id, role=f"worker-{worker}", by=f"worker-{spec.by}",
-                   incarnation=field.crew.incarnation(worker), successor_after=field.crew.incarnation(spec.by))
-        field.crew.pause(worker)
-        zombie = self._zombies[fault.id] = field.crew.replace(worker, spec.by)
-        zombie.send("go", fault=fault.id)  # the nemesis' own word will go to the successor
-        return zombie.kill
+        context.note(
+            FaultTarget(
+                fault=fault.id,
+                role=f"worker-{worker}",
+                by=f"worker-{spec.by}",
+                incarnation=context.workers.incarnation(worker),
+                successor_after=context.workers.incarnation(spec.by),
+            )
+        )
+        context.workers.pause(worker)
+        zombie = context.workers.replace(worker, spec.by)
+        zombie.send("go", fault=fault.id)  # the nemesis sends its own `go` to the successor
+        return Replaced(zombie)
 
-    def hold(self, field: Field, fault: PlannedFault) -> None:
-        """Until the successor has committed, and the zombie then met its fence or committed too."""
-        spec = fault.spec
-        assert isinstance(spec, ReplaceSpec)
-        target = told("fault-target", fault, field.history.events())
-        source, zombie = target["role"], (target["role"], target["incarnation"])
-        field.wait(
-            f"a commit of the successor, {target['by']}",
-            lambda e: e["event"] == "outcome" and e["type"] == "ok" and e["source"] == target["by"]
-            and e["incarnation"] > target["successor_after"],
+    def hold(self, context: FaultContext, fault: PlannedFault[ReplaceSpec], undo: Replaced) -> None:
+        """Until the successor has committed, and the zombie was then fenced or has committed too."""
+        target = context.history.events().the(FaultTarget, fault=fault.id)
+        context.wait(
+            f"a commit of the successor, {target.by}",
+            Outcome,
+            lambda event: (
+                event.type == "ok"
+                and event.source == target.by
+                and (event.incarnation or 0) > (target.successor_after or 0)
+            ),
             deadline_s=_DEADLINE_S,
-        )  # fmt: skip
-        field.note("zombie-late", fault=fault.id, successor=target["by"])
-        self._zombies[fault.id].signal(signal.SIGCONT)
-        field.wait(
-            f"the zombie {source} to meet what it meets",
-            lambda e: (e["source"], e.get("incarnation")) == zombie and e["event"] in ("outcome", "exited"),
-            deadline_s=_DEADLINE_S, since=len(field.history.events()) - 1,
-        )  # fmt: skip
+        )
+        since = len(context.history)
+        context.note(ZombieLate(fault=fault.id, successor=str(target.by)))
+        undo.process.signal(signal.SIGCONT)
+        context.wait(
+            f"an outcome or the end of the zombie {target.role}",
+            (Outcome, Exited),
+            lambda event: event.process == (target.role, target.incarnation),
+            deadline_s=_DEADLINE_S,
+            since=since,
+        )
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        spec = fault.spec
-        assert isinstance(spec, ReplaceSpec)
-        source = f"worker-{spec.when.worker}"
-        target = told("fault-target", fault, events)
-        succeeded = [e["at"] for e in events if e["event"] == "zombie-late" and e["fault"] == fault.id]
-        if not succeeded:
+    def missing(self, fault: PlannedFault[ReplaceSpec], events: Events) -> str | None:
+        """The zombie must have been fenced by epoch, or must have made a late commit."""
+        source = f"worker-{fault.spec.when.worker}"
+        target = events.the(FaultTarget, fault=fault.id)
+        late = events.first(ZombieLate, fault=fault.id)
+        if late is None:
             return f"no successor of {source} committed"
-        mine = [e for e in events if e["source"] == source and e.get("incarnation") == target["incarnation"]]
-        if spec.fenced == "epoch":
-            return not_fenced("epoch", target, succeeded[0], events)
-        late = any(e["event"] == "outcome" and e["type"] == "ok" and e["at"] > succeeded[0] for e in mine)
-        return None if late else f"the zombie {source} made no late commit"
+        if fault.spec.fenced == "epoch":
+            return not_fenced("epoch", target, late.at, events)
+        commits = events.of(Outcome, type="ok", process=(source, target.incarnation))
+        return None if any(each.at > late.at for each in commits) else f"the zombie {source} made no late commit"
 
 
 FAULT = Replace()

@@ -9,18 +9,20 @@
 A broker that is stopped cleanly hands over its leaderships and its coordinators' partitions first.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
-from faults._node import NodeSpec, not_in_state, states_after, strike, strike_node
-from harness import topology
-from harness.field import NODE_ROLE, Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.quiesce import not_in_sync
-from harness.wait import until
+from onceproof.faults._node import NodeSpec, not_in_state, strike, strike_node
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.cluster import topology
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.context.settled import not_in_sync
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.targets import NODE_ROLE
+from onceproof.harness.record.events import NodeState
+from onceproof.harness.record.history import Events
 
 _BACK_DEADLINE_S = 60.0
 _KILLED = 137
@@ -35,23 +37,21 @@ class Stop:
     about: ClassVar = "a clean stop of a node, or of every broker in turn; started again after lasts_s"
     params: ClassVar = StopSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, StopSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[StopSpec]) -> Undo:
         if fault.spec.target != "every-broker":
-            node = strike(field, fault, field.cluster.stop)
-            return lambda: field.cluster.start(node)
+            node = strike(context, fault, context.cluster.stop)
+            return lambda: context.cluster.start(node)
         brokers = [topology.node_of(number) for number in topology.BROKERS]
         for node in brokers:
-            strike_node(field, fault, node, field.cluster.stop)
-            field.aborted.wait(fault.spec.lasts_s)
-            field.cluster.start(node)
-            until(f"{node} back in sync", lambda: not not_in_sync(field), deadline_s=_BACK_DEADLINE_S)
+            strike_node(context, fault, node, context.cluster.stop)
+            context.aborted.wait(fault.spec.lasts_s)
+            context.cluster.start(node)
+            until(f"{node} back in sync", lambda: not not_in_sync(context), deadline_s=_BACK_DEADLINE_S)
         return lambda: None
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
-        assert isinstance(fault.spec, StopSpec)
+    def missing(self, fault: PlannedFault[StopSpec], events: Events) -> str | None:
         times = len(topology.BROKERS) if fault.spec.target == "every-broker" else 1
-        if any(e.get("exit_code") == _KILLED for e in states_after(fault, events)):
+        if any(each.exit_code == _KILLED for each in events.of(NodeState, fault=fault.id)):
             return "the node did not end in time, and was killed"
         return not_in_state("exited", fault, events, times=times)
 

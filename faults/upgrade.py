@@ -9,19 +9,21 @@ Controllers first, then brokers; the next only when all replicas are in sync aga
 is `raise-feature`, and until then the way back is open (KIP-584). The cluster is not used again.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
-from harness import images, topology
-from harness.errors import DeadlineError
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.quiesce import not_in_sync
-from harness.scenario import FaultSpec
-from harness.wait import until
+from onceproof.harness.artifacts import images
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import DeadlineError
+from onceproof.harness.cluster import topology
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.context.settled import not_in_sync
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record.events import FaultTarget, NodeReplaced
+from onceproof.harness.record.history import Events
 
 _BACK_DEADLINE_S = 90.0
 
@@ -35,29 +37,26 @@ class Upgrade:
     about: ClassVar = "a rolling upgrade or downgrade: each node in turn is started with another release"
     params: ClassVar = UpgradeSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, UpgradeSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[UpgradeSpec]) -> Undo:
         images.kafka(fault.spec.to)
-        field.note("fault-target", fault=fault.id, role="every node", node=f"to {fault.spec.to}")
+        context.note(FaultTarget(fault=fault.id, role="every node", node=f"to {fault.spec.to}"))
         return lambda: None
 
-    def hold(self, field: Field, fault: PlannedFault) -> None:
-        assert isinstance(fault.spec, UpgradeSpec)
+    def hold(self, context: FaultContext, fault: PlannedFault[UpgradeSpec], _undo: Undo) -> None:
         controllers = [node for node in topology.NODES if topology.is_controller(node)]
         for node in [*controllers, *(node for node in topology.NODES if node not in controllers)]:
-            if field.aborted.is_set():
+            if context.aborted.is_set():
                 raise DeadlineError(f"the run ended before {node} was upgraded")
-            before = field.cluster.image(node)
-            field.cluster.replace(node, fault.spec.to)
-            until(f"all replicas in sync after {node}", lambda: not not_in_sync(field), deadline_s=_BACK_DEADLINE_S)
-            field.note("node-replaced", fault=fault.id, node=node, before=before, image=field.cluster.image(node))
+            before = context.cluster.image(node)
+            context.cluster.replace(node, fault.spec.to)
+            until(f"all replicas in sync after {node}", lambda: not not_in_sync(context), deadline_s=_BACK_DEADLINE_S)
+            context.note(NodeReplaced(fault=fault.id, node=node, before=before, image=context.cluster.image(node)))
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[UpgradeSpec], events: Events) -> str | None:
         """The engine must have said of every node that it runs the other release's image, and did not before."""
-        assert isinstance(fault.spec, UpgradeSpec)
         image = f":{fault.spec.to}-"
-        done = {e["node"] for e in events if e["event"] == "node-replaced" and e["fault"] == fault.id
-                and image in e["image"] and image not in e.get("before", "")}  # fmt: skip
+        replaced = events.of(NodeReplaced, fault=fault.id)
+        done = {each.node for each in replaced if image in each.image and image not in each.before}
         left = [node for node in topology.NODES if node not in done]
         return f"not started with {fault.spec.to}: {', '.join(left)}" if left else None
 

@@ -17,20 +17,21 @@ It is resumed when every time-out named in `past` has passed. What it meets then
 A zombie that met something else shows nothing, and the run is `unknown`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
 from pydantic import model_validator
 
-from faults._fencing import Fenced, not_fenced
-from faults._told import told
-from harness.draw import Chance
-from harness.field import Field
-from harness.plan import PlannedFault
-from harness.protocols import Event, Undo
-from harness.scenario import FaultSpec, When
-from harness.wait import until
+from onceproof.faults._fencing import Fenced, not_fenced
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
+from onceproof.harness.model.spec import FaultSpec, When
+from onceproof.harness.record.events import FaultInjected, FaultTarget, Outcome, ZombieLate
+from onceproof.harness.record.history import Events
 
 # About the fewest that a worker makes: so the count stands for a time.
 _TRANSACTIONS_PER_S = 2
@@ -64,47 +65,48 @@ class Zombie:
     about: ClassVar = "a worker stopped past its time-outs, resumed when it was taken for dead"
     params: ClassVar = ZombieSpec
 
-    def inject(self, field: Field, fault: PlannedFault) -> Undo:
-        assert isinstance(fault.spec, ZombieSpec)
+    def inject(self, context: FaultContext, fault: PlannedFault[ZombieSpec]) -> Undo:
         worker = fault.spec.when.worker
-        mine = self._mine(field, fault.spec)
-        incarnation = field.crew.incarnation(worker)
-        field.note("fault-target", fault=fault.id, role=f"worker-{worker}", incarnation=incarnation, partitions=mine)
-        field.crew.pause(worker)
-        return lambda: field.crew.resume(worker)
+        mine = self._mine(context, fault.spec)
+        incarnation = context.workers.incarnation(worker)
+        context.note(FaultTarget(fault=fault.id, role=f"worker-{worker}", incarnation=incarnation, partitions=mine))
+        context.workers.pause(worker)
+        return lambda: context.workers.resume(worker)
 
-    def hold(self, field: Field, fault: PlannedFault) -> None:
+    def hold(self, context: FaultContext, fault: PlannedFault[ZombieSpec], _undo: Undo) -> None:
         """Until it has been taken for dead, by its group or by its coordinator or by both."""
         spec = fault.spec
-        assert isinstance(spec, ZombieSpec)
-        target = told("fault-target", fault, field.history.events())
-        successor = self._succeeded(field, spec, set(target["partitions"])) if "session" in spec.past else ""
-        state = self._timed_out(field, spec) if "transaction" in spec.past else ""
-        field.note("zombie-late", fault=fault.id, successor=successor, state=state)
+        target = context.history.events().the(FaultTarget, fault=fault.id)
+        successor = self._succeeded(context, spec, set(target.partitions or ())) if "session" in spec.past else ""
+        state = self._timed_out(context, spec) if "transaction" in spec.past else ""
+        context.note(ZombieLate(fault=fault.id, successor=successor, state=state))
 
-    def _succeeded(self, field: Field, spec: ZombieSpec, lost: set[int]) -> str:
+    def _succeeded(self, context: FaultContext, spec: ZombieSpec, lost: set[int]) -> str:
         """Who has committed where the zombie was. Nobody, when its position must be decided first."""
-        worker, since = spec.when.worker, len(field.history.events())
+        worker, since = spec.when.worker, len(context.history)
         until(
             f"the group to give the partitions of worker-{worker} to others: {sorted(lost)}",
-            lambda: lost <= self._partitions(field, lambda client: not client.startswith(f"worker-{worker}-")),
+            lambda: lost <= self._partitions(context, lambda client: not client.startswith(f"worker-{worker}-")),
             deadline_s=spec.lasts_s,
         )
         if spec.pending:
-            field.aborted.wait(_IN_VAIN_S)
+            context.aborted.wait(_IN_VAIN_S)
             return ""
-        commit = field.wait(
-            f"a successor's commit on one of {sorted(lost)}", lambda e: _commits(e, lost) and not _is(worker, e),
-            deadline_s=spec.lasts_s, since=since,
-        )  # fmt: skip
-        return str(commit["source"])
+        commit = context.wait(
+            f"a successor's commit on one of {sorted(lost)}",
+            Outcome,
+            lambda event: _commits(event, lost) and event.worker != worker,
+            deadline_s=spec.lasts_s,
+            since=since,
+        )
+        return commit.source
 
-    def _timed_out(self, field: Field, spec: ZombieSpec) -> str:
+    def _timed_out(self, context: FaultContext, spec: ZombieSpec) -> str:
         """The state of its transaction, once the coordinator has ended it."""
-        name = field.names.transactional_id(spec.when.worker)
+        name = context.names.transactional_id(spec.when.worker)
 
         def ended() -> str:
-            found = field.cluster.admin.transaction(name)
+            found = context.cluster.admin.transaction(name)
             return "" if found.open else found.state
 
         return until(f"the coordinator to abort the open transaction of {name}", ended, deadline_s=spec.lasts_s)
@@ -118,55 +120,50 @@ class Zombie:
         count = max(1, round(chance.at_s * _TRANSACTIONS_PER_S))
         return {"when": {"worker": worker, "phase": "produced", "count": count}, "past": past, "fenced": fenced}
 
-    def missing(self, fault: PlannedFault, events: Sequence[Event]) -> str | None:
+    def missing(self, fault: PlannedFault[ZombieSpec], events: Events) -> str | None:
         spec = fault.spec
-        assert isinstance(spec, ZombieSpec)
-        worker, target = spec.when.worker, told("fault-target", fault, events)
-        late = [e["at"] for e in events if e["event"] == "zombie-late" and e["fault"] == fault.id]
-        if not late:
+        worker, target = spec.when.worker, events.the(FaultTarget, fault=fault.id)
+        late = events.first(ZombieLate, fault=fault.id)
+        if late is None:
             return f"worker-{worker} was never taken for dead"
         if spec.fenced != "never":
-            return not_fenced(spec.fenced, target, late[0], events)
-        if not any(e["event"] == "outcome" and e["type"] == "ok" and _is(worker, e) and e["at"] > late[0]
-                   and e["incarnation"] == target["incarnation"] for e in events):  # fmt: skip
+            return not_fenced(spec.fenced, target, late.at, events)
+        own = events.of(Outcome, type="ok", process=(f"worker-{worker}", target.incarnation))
+        if not any(each.at > late.at for each in own):
             return f"worker-{worker} did not commit when it came back"
-        lost, stopped = set(target["partitions"]), told("fault-injected", fault, events)["at"]
-        early = (e for e in events if stopped < e["at"] < late[0])
-        if spec.pending and any(_commits(e, lost) and not _is(worker, e) for e in early):
+        lost, stopped = set(target.partitions or ()), events.the(FaultInjected, fault=fault.id).at
+        early = [each for each in events.of(Outcome) if stopped < each.at < late.at]
+        if spec.pending and any(_commits(each, lost) and each.worker != worker for each in early):
             return f"a successor of worker-{worker} did not wait for its position to be decided"
         return None
 
-    def _mine(self, field: Field, spec: ZombieSpec) -> list[int]:
+    def _mine(self, context: FaultContext, spec: ZombieSpec) -> list[int]:
         """What the group has given to it. Who has nothing, as when a group shares out anew, cannot be seen to lose it:
         where no fence will show that it was a zombie, it is waited for. Raises DeadlineError."""
         worker = spec.when.worker
 
         def mine() -> list[int]:
-            return sorted(self._partitions(field, lambda client: client.startswith(f"worker-{worker}-")))
+            return sorted(self._partitions(context, lambda client: client.startswith(f"worker-{worker}-")))
 
         if spec.fenced != "never" or "session" not in spec.past:
             return mine()
         return until(f"worker-{worker} to have a partition of its group", mine, deadline_s=_ASSIGNED_DEADLINE_S)
 
     @staticmethod
-    def _partitions(field: Field, whose: Callable[[str], bool]) -> set[int]:
+    def _partitions(context: FaultContext, whose: Callable[[str], bool]) -> set[int]:
         """Input partitions that the group says the members with such client ids have."""
         return {
             partition
-            for member in field.cluster.admin.members(field.names.group) if whose(member.client_id)
-            for topic, partition in member.partitions if topic == field.names.input
-        }  # fmt: skip
+            for member in context.cluster.admin.members(context.names.group)
+            if whose(member.client_id)
+            for topic, partition in member.partitions
+            if topic == context.names.input
+        }
 
 
-def _commits(event: Event, partitions: set[int]) -> bool:
+def _commits(event: Outcome, partitions: set[int]) -> bool:
     """Whether it is a commit that read from one of these input partitions."""
-    return (
-        event["event"] == "outcome" and event["type"] == "ok" and bool(partitions & {int(p) for p in event["sources"]})
-    )
-
-
-def _is(worker: int, event: Event) -> bool:
-    return bool(event["source"] == f"worker-{worker}")
+    return event.type == "ok" and bool(partitions & set(map(int, event.sources)))
 
 
 FAULT = Zombie()

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from onceproof.harness.record import history
 from tests.rundata import Row, RunData
 
 PREFIX = "op-small-1-"
@@ -25,7 +26,9 @@ class Small(RunData):
         self.topics, self._draw = topics, draw
         self.sizes = draw(st.tuples(st.integers(0, 6), st.integers(1, 6)))
         self.ends = {(topic, partition): 0 for topic in topics for partition in range(2)}
-        self.events.append({"at": 0.0, "source": "harness", "event": "history", "schema_version": 1})
+        self.events.append(
+            {"at": 0.0, "source": "harness", "event": "history", "schema_version": history.SCHEMA_VERSION}
+        )
         self._clock = 0.0
         self._epoch = {0: 0, 1: 0}
         self._made = {0: 0, 1: 0}
@@ -41,11 +44,21 @@ class Small(RunData):
 
     def batch(self, topic: str, partition: int, first: int, last: int, producer: int, **fields: Any) -> None:
         row = {
-            "topic": PREFIX + topic, "partition": partition, "first": first, "last": last, "records": last - first + 1,
-            "producer_id": producer, "producer_epoch": self._epoch.get(producer, -1), "sequence": first,
-            "transactional": producer >= 0, "control": None, "crc": first * 31 + last, "coordinator_epoch": None,
-            "fate": "visible", **fields,
-        }  # fmt: skip
+            "topic": PREFIX + topic,
+            "partition": partition,
+            "first": first,
+            "last": last,
+            "records": last - first + 1,
+            "producer_id": producer,
+            "producer_epoch": self._epoch.get(producer, -1),
+            "sequence": first,
+            "transactional": producer >= 0,
+            "control": None,
+            "crc": first * 31 + last,
+            "coordinator_epoch": None,
+            "fate": "visible",
+            **fields,
+        }
         self.batches += [{**row, "broker": broker} for broker in _BROKERS]
 
     def _inputs(self) -> None:
@@ -80,7 +93,8 @@ class Small(RunData):
         ending = self._draw(st.sampled_from(_ENDINGS))
         took = ending in ("ok", "info-committed")
         self._made[worker] += 1
-        common = {"transaction": self._made[worker], "sources": {str(partition): [first, after]}}
+        read = {"sources": {str(partition): [first, after]}, "records": after - first}
+        common = {"transaction": self._made[worker], **read}
         source = f"worker-{worker}"
         self.note(source, "begin", **common)
         outputs = {}
@@ -88,11 +102,19 @@ class Small(RunData):
             outputs[f"{PREFIX}{topic}/{partition}"] = self._send(topic, worker, partition, range(first, after), took)
         if ending not in ("fail", "killed"):
             self.note(source, "invoke", outputs=outputs, **common)
-            self.commits.append({
-                "offset": len(self.commits), "partition": partition, "position": after, "worker": worker,
-                "incarnation": 1, "transaction": self._made[worker], "producer_id": worker,
-                "producer_epoch": self._epoch[worker], "fate": "visible" if took else "aborted",
-            })  # fmt: skip
+            self.commits.append(
+                {
+                    "offset": len(self.commits),
+                    "partition": partition,
+                    "position": after,
+                    "worker": worker,
+                    "incarnation": 1,
+                    "transaction": self._made[worker],
+                    "producer_id": worker,
+                    "producer_epoch": self._epoch[worker],
+                    "fate": "visible" if took else "aborted",
+                }
+            )
             if took:
                 self.positions[partition] = after
         if ending != "killed":
@@ -105,13 +127,27 @@ class Small(RunData):
         start = self.ends[topic, partition]
         for step, source in enumerate(sources):
             number = source * 2 + partition
-            row = {"topic": topic, "partition": partition, "offset": start + step, "number": number,
-                   "digest": number * 7 + 1, "source_partition": partition, "source_offset": source, "worker": worker,
-                   "incarnation": 1, "transaction": self._made[worker]}  # fmt: skip
+            row = {
+                "topic": topic,
+                "partition": partition,
+                "offset": start + step,
+                "number": number,
+                "digest": number * 7 + 1,
+                "source_partition": partition,
+                "source_offset": source,
+                "worker": worker,
+                "incarnation": 1,
+                "transaction": self._made[worker],
+            }
             if took:
                 self.outputs.append(row)
-                self.observed.append({"topic": PREFIX + topic, "at": 1e6, **{
-                    key: row[key] for key in ("partition", "offset", "number", "digest")}})  # fmt: skip
+                self.observed.append(
+                    {
+                        "topic": PREFIX + topic,
+                        "at": 1e6,
+                        **{key: row[key] for key in ("partition", "offset", "number", "digest")},
+                    }
+                )
         last = start + len(sources) - 1
         self.batch(topic, partition, start, last, worker, fate="visible" if took else "aborted")
         self.batch(topic, partition, last + 1, last + 1, worker, fate="control", control="commit" if took else "abort")
@@ -121,10 +157,17 @@ class Small(RunData):
     def _pin(self) -> None:
         ends = {("input", partition): size for partition, size in enumerate(self.sizes)} | self.ends
         self.partitions = [
-            {"topic": PREFIX + topic, "partition": partition, "start": 0, "end": end, "high_watermark": end,
-             "leader": self._draw(st.sampled_from(_BROKERS)), "replicas": list(_BROKERS)}
+            {
+                "topic": PREFIX + topic,
+                "partition": partition,
+                "start": 0,
+                "end": end,
+                "high_watermark": end,
+                "leader": self._draw(st.sampled_from(_BROKERS)),
+                "replicas": list(_BROKERS),
+            }
             for (topic, partition), end in ends.items()
-        ]  # fmt: skip
+        ]
 
 
 def small_runs(topics: tuple[str, ...]) -> st.SearchStrategy[Small]:
@@ -192,8 +235,12 @@ def change_fate(run: Small, draw: Draw) -> None:
 def drop_batch(run: Small, draw: Draw) -> None:
     if batch := _one(draw, run.batches):
         everywhere = draw(st.booleans())
-        run.batches = [each for each in run.batches if each is not batch and not (
-            everywhere and all(each[key] == batch[key] for key in ("topic", "partition", "first")))]  # fmt: skip
+        run.batches = [
+            each
+            for each in run.batches
+            if each is not batch
+            and not (everywhere and all(each[key] == batch[key] for key in ("topic", "partition", "first")))
+        ]
 
 
 def change_batch(run: Small, draw: Draw) -> None:
@@ -272,7 +319,7 @@ def stop_before_commit(run: Small, draw: Draw) -> None:
     if event := _one(draw, [e for e in run.events if e["event"] == "invoke"]):
         mine = {key: event[key] for key in ("incarnation", "transaction")} | {"fault": f"{len(run.events)}-kill-worker"}
         for told in ("at-phase", "went-on")[: draw(st.integers(1, 2))]:
-            run.note(event["source"], told, phase="before-commit", **mine)
+            run.note(event["source"], told, phase="before-commit", count=event["transaction"], **mine)
 
 
 def change_observed(run: Small, draw: Draw) -> None:
@@ -285,7 +332,7 @@ def delete_records(run: Small, draw: Draw) -> None:
     partition = draw(st.integers(0, 1))
     position, low = draw(st.integers(0, 5)), draw(st.integers(0, 5))
     mark = {"partition": partition, "position": position, "low_watermark": low, "end": 6}
-    run.note("nemesis", "records-deleted", partitions=[mark])
+    run.note("nemesis", "records-deleted", fault="0-delete-records", to="behind", partitions=[mark])
     if draw(st.booleans()):
         run.note("worker-0", "position-reset", partition=partition, expected=position, found=low)
     end = run.pinned("input", partition)
@@ -307,19 +354,47 @@ def _start_at(run: Small, topic: str, partition: int, start: int) -> None:
     """Nothing below the log start can be read."""
     run.pinned(topic, partition)["start"] = start
     rows = run.inputs if topic == "input" else run.outputs
-    rows[:] = [row for row in rows if (row.get("topic", "input"), row["partition"]) != (topic, partition)
-               or row["offset"] >= start]  # fmt: skip
+    rows[:] = [
+        row
+        for row in rows
+        if (row.get("topic", "input"), row["partition"]) != (topic, partition) or row["offset"] >= start
+    ]
 
 
 def hang(run: Small, draw: Draw) -> None:
-    run.open_transactions.append({"topic": PREFIX + run.topics[0], "partition": draw(st.integers(0, 1)),
-                                  "producer_id": 1, "producer_epoch": 0, "start_offset": draw(st.integers(0, 3)),
-                                  "known_as": draw(st.sampled_from((None, "worker-0")))})  # fmt: skip
+    run.open_transactions.append(
+        {
+            "topic": PREFIX + run.topics[0],
+            "partition": draw(st.integers(0, 1)),
+            "producer_id": 1,
+            "producer_epoch": 0,
+            "start_offset": draw(st.integers(0, 3)),
+            "known_as": draw(st.sampled_from((None, "worker-0"))),
+        }
+    )
 
 
 BREAKS = (
-    drop_output, unread_output, double_output, change_output, swap_outputs, change_fate, drop_batch, change_batch,
-    move_position, change_input, forget_acknowledgement, write_strange_input, store_input_again, change_history,
-    change_commit, write_position_late, stop_before_commit, change_observed, delete_records, hide_the_end, move_start,
+    drop_output,
+    unread_output,
+    double_output,
+    change_output,
+    swap_outputs,
+    change_fate,
+    drop_batch,
+    change_batch,
+    move_position,
+    change_input,
+    forget_acknowledgement,
+    write_strange_input,
+    store_input_again,
+    change_history,
+    change_commit,
+    write_position_late,
+    stop_before_commit,
+    change_observed,
+    delete_records,
+    hide_the_end,
+    move_start,
     hang,
-)  # fmt: skip
+)

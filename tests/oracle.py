@@ -34,17 +34,27 @@ class Oracle(LogOracle):
         return self.found
 
     def _count(
-        self, standing: list[Row], excused: set[tuple[str, int | None]], spans: list[tuple[int, int, int]],
-        strangers: list[Row], short: set[int],
-    ) -> None:  # fmt: skip
+        self,
+        standing: list[Row],
+        excused: set[tuple[str, int | None]],
+        spans: list[tuple[int, int, int]],
+        strangers: list[Row],
+        short: set[int],
+    ) -> None:
         due = self._due(strangers)
         there: dict[tuple[str, Any], list[Row]] = defaultdict(list)
         for row in standing:
             there[row["topic"], row["number"]].append(row)
-        intact = {key: Counter(row["digest"] for row in rows if row["digest"] in due.get(key, {}))
-                  for key, rows in there.items()}  # fmt: skip
-        missing = [(key, each) for key, wanted in due.items() for digest, each in wanted.items()
-                   if intact.get(key, Counter())[digest] < each.least]  # fmt: skip
+        intact = {
+            key: Counter(row["digest"] for row in rows if row["digest"] in due.get(key, {}))
+            for key, rows in there.items()
+        }
+        missing = [
+            (key, each)
+            for key, wanted in due.items()
+            for digest, each in wanted.items()
+            if intact.get(key, Counter())[digest] < each.least
+        ]
         places = {(key[0], each.partition, each.offset) for key, each in missing}
         claimed, bad = set(), set()
         for key, rows in there.items():
@@ -59,8 +69,11 @@ class Oracle(LogOracle):
         for key, each in missing:
             self._missing(key, each, claimed, excused, spans)
         whole = {key: Due.of(wanted.values()) for key, wanted in due.items()}
-        above = {key for key, each in whole.items() if each.highest is not None
-                 and each.highest >= self.run.positions.get(each.partition, 0)}  # fmt: skip
+        above = {
+            key
+            for key, each in whole.items()
+            if each.highest is not None and each.highest >= self.run.positions.get(each.partition, 0)
+        }
         self._positions(there, {key for key in above if whole[key].partition not in self.moved}, short)
         suspects = bad | {key for key, _ in missing} | above | {key for key, each in whole.items() if each.count > 1}
         fitting = [row for row in standing if (row["topic"], row["number"]) not in suspects]
@@ -86,14 +99,20 @@ class Oracle(LogOracle):
         due = wanted[row["digest"]]
         if intact[row["digest"]] > due.count:
             return "reset-reprocess" if self._reset(due, self._reprocessed) else "duplicate"
-        header = any(row["source_partition"] == partition and offset in (None, row["source_offset"])
-                     for partition, offset in due.places)  # fmt: skip
+        header = any(
+            row["source_partition"] == partition and offset in (None, row["source_offset"])
+            for partition, offset in due.places
+        )
         return None if header and row["partition"] == due.partition else "corrupted"
 
     def _missing(
-        self, key: tuple[str, Any], due: "Due", claimed: set[Any], excused: set[tuple[str, int | None]],
+        self,
+        key: tuple[str, Any],
+        due: "Due",
+        claimed: set[Any],
+        excused: set[tuple[str, int | None]],
         spans: list[tuple[int, int, int]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         topic, partition, offset = key[0], due.partition, due.offset
         if key in excused or (topic, partition, offset) in claimed or offset is None:
             return
@@ -107,8 +126,13 @@ class Oracle(LogOracle):
 
     def _positions(self, there: dict[tuple[str, Any], list[Row]], above: set[Any], short: set[int]) -> None:
         for row in (row for key in above for row in there.get(key, ())):
-            coming = [each["position"] for each in self.run.commits if each["fate"] == "open"
-                      and transaction_of(each) == transaction_of(row) and each["partition"] == row["source_partition"]]
+            coming = [
+                each["position"]
+                for each in self.run.commits
+                if each["fate"] == "open"
+                and transaction_of(each) == transaction_of(row)
+                and each["partition"] == row["source_partition"]
+            ]
             if row["source_offset"] is None or row["source_offset"] >= max(coming, default=0):
                 self._add("offset-divergence", *place_of(row))
         for each in self.run.partitions:
@@ -135,9 +159,11 @@ class Oracle(LogOracle):
             if commit["fate"] != "visible" or commit["worker"] is None:
                 continue
             mine = before[commit["partition"], commit["worker"], commit["incarnation"]]
-            if (any(each["transaction"] > commit["transaction"] for each in mine)
-                    and any(each["position"] > commit["position"] for each in mine)
-                    and (commit["partition"], commit["offset"]) not in self.late):  # fmt: skip
+            if (
+                any(each["transaction"] > commit["transaction"] for each in mine)
+                and any(each["position"] > commit["position"] for each in mine)
+                and (commit["partition"], commit["offset"]) not in self.late
+            ):
                 self._add("offset-divergence", "input", commit["partition"], commit["position"])
             mine.append(commit)
 
@@ -148,10 +174,16 @@ class Oracle(LogOracle):
             owner, partition = transaction_of(commit), commit["partition"]
             if owner not in (self.never | self.had) - seen or (partition, commit["offset"]) in self.late:
                 continue
-            spans = [event["sources"][str(partition)] for event in self.run.events
-                     if str(partition) in event.get("sources", {}) and told_by(event) == owner]  # fmt: skip
-            if not any(each.partition == partition and each.highest is not None and first <= each.highest < after
-                       for each in suspects for first, after in spans or [(0, commit["position"])]):  # fmt: skip
+            spans = [
+                event["sources"][str(partition)]
+                for event in self.run.events
+                if str(partition) in event.get("sources", {}) and told_by(event) == owner
+            ]
+            if not any(
+                each.partition == partition and each.highest is not None and first <= each.highest < after
+                for each in suspects
+                for first, after in spans or [(0, commit["position"])]
+            ):
                 self._add("offset-divergence", "input", partition, commit["position"])
 
     def _order(self, rows: list[Row]) -> None:
@@ -166,15 +198,19 @@ class Oracle(LogOracle):
         return (mark for e in self.run.events if e["event"] == "records-deleted" for mark in e["partitions"])
 
     def _reset(self, due: "Due", explains: Callable[[Row, int], bool]) -> bool:
-        return any(mark["partition"] == due.partition and due.offset is not None and explains(mark, due.offset)
-                   for mark in self._marks())  # fmt: skip
+        return any(
+            mark["partition"] == due.partition and due.offset is not None and explains(mark, due.offset)
+            for mark in self._marks()
+        )
 
     def _skipped(self, mark: Row, offset: int) -> bool:
         return bool(mark["position"] <= offset < mark["low_watermark"])
 
     def _reprocessed(self, mark: Row, offset: int) -> bool:
-        went_back = any(e["event"] == "position-reset" and e["partition"] == mark["partition"]
-                        and e["found"] < e["expected"] for e in self.run.events)  # fmt: skip
+        went_back = any(
+            e["event"] == "position-reset" and e["partition"] == mark["partition"] and e["found"] < e["expected"]
+            for e in self.run.events
+        )
         return bool(went_back and mark["low_watermark"] <= offset < mark["position"])
 
 
@@ -203,8 +239,10 @@ class Due:
     @property
     def offset(self) -> int | None:
         """The last one's in that partition."""
-        return max((offset for partition, offset in self.places if partition == self.partition),
-                   key=lambda offset: -1 if offset is None else offset)  # fmt: skip
+        return max(
+            (offset for partition, offset in self.places if partition == self.partition),
+            key=lambda offset: -1 if offset is None else offset,
+        )
 
     @property
     def highest(self) -> int | None:

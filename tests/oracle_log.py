@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.packing import Found, Place
-from tests.rundata import Row, RunData
+from tests.rundata import Row, RunData, worker_of
 
 Transaction = tuple[int, int, int]
 
@@ -28,8 +28,10 @@ class LogOracle:
             self.end[topic, each["partition"]] = each["high_watermark"]
             for batch in run.batches:
                 if (batch["topic"], batch["partition"], batch["broker"]) == (
-                    each["topic"], each["partition"], each["leader"]
-                ) and batch["last"] >= each["start"]:  # fmt: skip
+                    each["topic"],
+                    each["partition"],
+                    each["leader"],
+                ) and batch["last"] >= each["start"]:
                     for offset in range(batch["first"], batch["last"] + 1):
                         self.log[topic, each["partition"], offset] = batch
 
@@ -39,14 +41,19 @@ class LogOracle:
     def _complete(self) -> None:
         for each in self.run.partitions:
             topic, partition = each["topic"].removeprefix(self.run.prefix), each["partition"]
-            mine = [b for (t, p, o), b in self.log.items() if (t, p) == (topic, partition)
-                    and each["start"] <= o < each["end"]]  # fmt: skip
+            mine = [
+                b
+                for (t, p, o), b in self.log.items()
+                if (t, p) == (topic, partition) and each["start"] <= o < each["end"]
+            ]
             rows = self.run.inputs if topic == "input" else [r for r in self.run.outputs if r["topic"] == topic]
             seen = sum(row["partition"] == partition for row in rows)
             whole = (
-                each["end"] == each["high_watermark"] and len(mine) == each["end"] - each["start"]
-                and sum(b["fate"] == "visible" for b in mine) == seen and (topic == "input" or each["start"] == 0)
-            )  # fmt: skip
+                each["end"] == each["high_watermark"]
+                and len(mine) == each["end"] - each["start"]
+                and sum(b["fate"] == "visible" for b in mine) == seen
+                and (topic == "input" or each["start"] == 0)
+            )
             if not whole:
                 self.found.incomplete.add((topic, partition))
 
@@ -56,12 +63,20 @@ class LogOracle:
             if event["event"] in ("begin", "invoke", "outcome"):
                 told[told_by(event)] |= {event["event"], event.get("type", "")}
         observed = [{**row, "topic": row["topic"].removeprefix(self.run.prefix)} for row in self.run.observed]
-        rows = [row for row in [*self.run.outputs, *observed]
-                if self.log.get(place_of(row), {"fate": "visible"})["fate"] != "visible"]  # fmt: skip
+        rows = [
+            row
+            for row in [*self.run.outputs, *observed]
+            if self.log.get(place_of(row), {"fate": "visible"})["fate"] != "visible"
+        ]
         self.never = {t for t, said in told.items() if "invoke" not in said or "fail" in said}
         went_on = {(e["source"], e["incarnation"], e["fault"]) for e in self.run.events if e["event"] == "went-on"}
-        self.never |= {told_by(e) for e in self.run.events if e["event"] == "at-phase" and e["phase"] == "before-commit"
-                       and (e["source"], e["incarnation"], e["fault"]) not in went_on}  # fmt: skip
+        self.never |= {
+            told_by(e)
+            for e in self.run.events
+            if e["event"] == "at-phase"
+            and e["phase"] == "before-commit"
+            and (e["source"], e["incarnation"], e["fault"]) not in went_on
+        }
         rows += [row for row in self.run.outputs if transaction_of(row) in self.never]
         rows += [row for row in self.run.outputs if self._seen_early(row, observed)]
         for row in rows:
@@ -92,11 +107,15 @@ class LogOracle:
                 if (topic, partition) in self.found.incomplete or first < self.start[topic, partition]:
                     continue
                 own = self.log.get((topic, partition, first), {})
-                visible = sum(
-                    batch["fate"] == "visible" and batch["producer_id"] == own.get("producer_id")
-                    for offset in range(first, last + 1)
-                    if (batch := self.log.get((topic, partition, offset))) and batch["control"] is None
-                ) if own and own["control"] is None else 0  # fmt: skip
+                visible = (
+                    sum(
+                        batch["fate"] == "visible" and batch["producer_id"] == own.get("producer_id")
+                        for offset in range(first, last + 1)
+                        if (batch := self.log.get((topic, partition, offset))) and batch["control"] is None
+                    )
+                    if own and own["control"] is None
+                    else 0
+                )
                 parts.append((topic, partition, first, count, visible))
                 self.had.add(told_by(event))
             seen = sum(min(count, visible) for *_, count, visible in parts)
@@ -127,8 +146,11 @@ class LogOracle:
     def _zombie_positions(self, partition: int) -> Iterator[Row]:
         told = sorted((e for e in self.run.events if e["event"] == "assigned"), key=lambda e: float(e["t"]))
         assigned = [(worker_of(e), e["incarnation"]) for e in told if partition in e["partitions"]]
-        visible = [c for c in sorted(self.run.commits, key=lambda c: int(c["offset"]))
-                   if c["partition"] == partition and c["fate"] == "visible"]  # fmt: skip
+        visible = [
+            c
+            for c in sorted(self.run.commits, key=lambda c: int(c["offset"]))
+            if c["partition"] == partition and c["fate"] == "visible"
+        ]
         place, before, wrong = 0, None, False
         for commit in [c for c in visible if assigned and c["worker"] is not None]:
             owner = commit["worker"], commit["incarnation"]
@@ -183,20 +205,27 @@ class LogOracle:
             there = self.first.get((row["number"], row["digest"]))
             if row["offset"] is None and there:
                 known.add((there["partition"], there["offset"], there["digest"]))
-        return lost, [row for row in self.run.inputs
-                      if (row["partition"], row["offset"], row["digest"]) not in known]  # fmt: skip
+        return lost, [row for row in self.run.inputs if (row["partition"], row["offset"], row["digest"]) not in known]
 
     def _hung_and_replicas(self) -> None:
         for each in self.run.open_transactions:
             if each["known_as"] is None:
-                self._add("hung-transaction", each["topic"].removeprefix(self.run.prefix), each["partition"],
-                          each["start_offset"])  # fmt: skip
+                self._add(
+                    "hung-transaction",
+                    each["topic"].removeprefix(self.run.prefix),
+                    each["partition"],
+                    each["start_offset"],
+                )
         same = ("first", "last", "producer_id", "producer_epoch", "sequence", "crc")
         for each in self.run.partitions:
             held: Counter[tuple[Any, ...]] = Counter()
-            for batch in {tuple(b[key] for key in (*same, "broker")) for b in self.run.batches
-                          if (b["topic"], b["partition"]) == (each["topic"], each["partition"])
-                          and b["last"] >= each["start"] and b["first"] < each["high_watermark"]}:  # fmt: skip
+            for batch in {
+                tuple(b[key] for key in (*same, "broker"))
+                for b in self.run.batches
+                if (b["topic"], b["partition"]) == (each["topic"], each["partition"])
+                and b["last"] >= each["start"]
+                and b["first"] < each["high_watermark"]
+            }:
                 held[batch[:-1]] += 1
             for batch, brokers in held.items():
                 if brokers != 3:
@@ -215,7 +244,3 @@ def transaction_of(row: Row) -> tuple[Any, ...]:
 def told_by(event: Row) -> Transaction:
     """The transaction that an event is about."""
     return worker_of(event), event["incarnation"], event["transaction"]
-
-
-def worker_of(event: Row) -> int:
-    return int(event["source"].removeprefix("worker-"))

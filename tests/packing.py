@@ -16,10 +16,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from harness import history, plan, registry
+from onceproof.harness.model import plan
+from onceproof.harness.record import history
+from onceproof.verifiers import completeness, verify
+from onceproof.verifiers.evidence import tables
+from onceproof.verifiers.evidence.check import Check
+from onceproof.verifiers.evidence.spark import let_go
 from tests.rundata import Row, RunData
-from verifiers import completeness, tables, verify
-from verifiers.spark import let_go
 
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
@@ -54,24 +57,22 @@ def pack(runs: Sequence[RunData]) -> RunData:
     return packed
 
 
-def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] = ()) -> list[Found]:
-    """Run the checks (default: all) on a packed folder; what each case is found to have. One that raises is not caught.
-    """
+def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Check] = ()) -> list[Found]:
+    """Run the checks (default: all) on a packed folder; what each case is found to have. An exception of one is
+    not caught."""
     return together(judge_each(folder, spark, cases, checks), cases)
 
 
-def judge_each(
-    folder: Path, spark: SparkSession, cases: int, checks: Sequence[Any] = ()
-) -> dict[str, list[Found]]:
-    """As `judge`, apart: the module of a check → what it finds in each case."""
+def judge_each(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Check] = ()) -> dict[str, list[Found]]:
+    """As `judge`, apart: a check's name → what it finds in each case."""
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
     run = tables.Tables(folder, spark, planned, events, samples_max=_SAMPLES_MAX)
-    checks = checks or registry.checks()
-    each = {check.__module__: [Found() for _ in range(cases)] for check in checks}
+    checks = checks or verify.all_checks()
+    each = {check.name: [Found() for _ in range(cases)] for check in checks}
     try:
-        results = verify.in_threads(lambda check: check(run), checks)
+        results = verify.in_threads(lambda check: check.judge(run), checks)
         for check, result in zip(checks, results, strict=True):
-            found = each[check.__module__]
+            found = each[check.name]
             found[0].reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
             found[0].reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
             for finding in result.findings:

@@ -1,8 +1,8 @@
 """A run's folder as lists of rows, to be read, changed and written again: what tests break runs with.
 
-    run = RunData.read(folder)
-    run.outputs.remove(run.output(7))
-    run.write(other_folder)                 the manifest is computed anew
+run = RunData.read(folder)
+run.outputs.remove(run.output(7))
+run.write(other_folder)                 the manifest is computed anew
 """
 
 import json
@@ -12,16 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from verifiers import manifest
-from verifiers.positions import SCHEMA as COMMITS
-from verifiers.segments import SCHEMA as BATCHES
-from verifiers.tables import SCHEMA_VERSION, TRANSACTION
-from workloads.processes.generator import SCHEMA as LEDGER
-from workloads.processes.observer import SCHEMA as OBSERVED
+from onceproof.harness.record import manifest
+from onceproof.harness.record.events import kinds
+from onceproof.harness.record.tables import BATCHES, COMMITS, INPUTS, LEDGER, OBSERVED, OUTPUTS, SCHEMA_VERSION
+from onceproof.verifiers.evidence.tables import TRANSACTION
 
-INPUTS = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("number", pa.int64()), ("digest", pa.int64())])
-OUTPUTS = pa.schema([("topic", pa.string()), *INPUTS, *((f"told_{index}", pa.int64()) for index in range(3)),
-                     ("content", pa.int64()), ("total", pa.int64()), ("grouping", pa.int64())])  # fmt: skip
 TOLD = ("source_partition", "source_offset", *TRANSACTION, "via_partition", "via_offset")
 Row = dict[str, Any]
 
@@ -73,31 +68,38 @@ class RunData:
         (folder / "tables").mkdir(parents=True)
         (folder / "ledger" / "observer").mkdir(parents=True)
         (folder / "plan.json").write_text(self.plan_json)
-        (folder / "history.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self.events))
-        read = [(self.inputs, INPUTS, "tables/inputs")] if self.mode == "full" else []
+        (folder / "history.jsonl").write_text("".join(json.dumps(_known(event)) + "\n" for event in self.events))
+        read = [(self.inputs, INPUTS.arrow, "tables/inputs")] if self.mode == "full" else []
         told = [{"acknowledged": row["offset"] is not None, **row} for row in self.ledger]
-        watched = [(self.observed, OBSERVED, "ledger/observer/observed-00000")] if self.observed else []
+        watched = [(self.observed, OBSERVED.arrow, "ledger/observer/observed-00000")] if self.observed else []
         for rows, schema, name in (
-            *read, *watched, (told, LEDGER, "ledger/sent-00000"),
-            (self.batches, BATCHES, "tables/batches"), (self.commits, COMMITS, "tables/commits"),
-        ):  # fmt: skip
+            *read,
+            *watched,
+            (told, LEDGER.arrow, "ledger/sent-00000"),
+            (self.batches, BATCHES.arrow, "tables/batches"),
+            (self.commits, COMMITS.arrow, "tables/commits"),
+        ):
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
-        outputs = pa.Table.from_pylist(list(map(_together, self.outputs)), OUTPUTS)
+        outputs = pa.Table.from_pylist(list(map(_together, self.outputs)), OUTPUTS.arrow)
         pq.write_to_dataset(outputs, folder / "tables" / "outputs.parquet", partition_cols=["topic"])
         if self.hidden is not None:
             self.write_hidden(folder)
         facts = {
-            "schema_version": SCHEMA_VERSION, "mode": self.mode, "partitions": self.partitions,
-            "open_transactions": self.open_transactions, "moved": self.moved, "compacted": self.compacted,
+            "schema_version": SCHEMA_VERSION,
+            "mode": self.mode,
+            "partitions": self.partitions,
+            "open_transactions": self.open_transactions,
+            "moved": self.moved,
+            "compacted": self.compacted,
             "rows": {"inputs": len(self.inputs), "outputs": len(self.outputs)},
             "positions": [{"partition": p, "offset": o, "metadata": ""} for p, o in self.positions.items()],
-        }  # fmt: skip
+        }
         (folder / "tables" / "collect.json").write_text(json.dumps(facts))
         manifest.seal(folder)
         return folder
 
     def write_hidden(self, folder: Path) -> None:
-        hidden = pa.Table.from_pylist(list(map(_together, self.hidden or [])), OUTPUTS)
+        hidden = pa.Table.from_pylist(list(map(_together, self.hidden or [])), OUTPUTS.arrow)
         pq.write_table(hidden, folder / "tables" / "hidden.parquet")
 
     @property
@@ -111,8 +113,11 @@ class RunData:
 
     def made_of(self, partition: int, offset: int, topic: str = "output") -> Row:
         """The output whose header names this input."""
-        return next(row for row in self.outputs if row["topic"] == topic
-                    and (row["source_partition"], row["source_offset"]) == (partition, offset))  # fmt: skip
+        return next(
+            row
+            for row in self.outputs
+            if row["topic"] == topic and (row["source_partition"], row["source_offset"]) == (partition, offset)
+        )
 
     # Changes that leave log, manifests and readers telling one story, but for what they break
 
@@ -141,10 +146,13 @@ class RunData:
         self.outputs.append(added)
         if self.observed:
             self.observed.append(
-                {**{key: added[key] for key in ("partition", "offset", "number")},
-                 "digest": added.get("content") or added["digest"], "topic": self.prefix + topic,
-                 "at": max(each["at"] for each in self.observed)}
-            )  # fmt: skip
+                {
+                    **{key: added[key] for key in ("partition", "offset", "number")},
+                    "digest": added.get("content") or added["digest"],
+                    "topic": self.prefix + topic,
+                    "at": max(each["at"] for each in self.observed),
+                }
+            )
         return added
 
     def insert_aborted(self, topic: str, partition: int, after: int) -> None:
@@ -163,8 +171,9 @@ class RunData:
                 batch["fate"] = "aborted"
                 lost = range(batch["first"], batch["last"] + 1)
                 for rows, seen_still in ((self.outputs, self.hidden), (self.observed, None)):
-                    gone = [each for each in rows
-                            if self._place(each)[:2] == (topic, partition) and each["offset"] in lost]
+                    gone = [
+                        each for each in rows if self._place(each)[:2] == (topic, partition) and each["offset"] in lost
+                    ]
                     ids = {id(each) for each in gone}
                     rows[:] = [each for each in rows if id(each) not in ids]
                     if seen_still is not None:
@@ -187,9 +196,12 @@ class RunData:
     def invoke(self, row: Row) -> Row:
         """The manifest of the transaction that wrote an output."""
         return next(
-            e for e in self.events if e["event"] == "invoke" and e["source"] == f"worker-{row['worker']}"
+            e
+            for e in self.events
+            if e["event"] == "invoke"
+            and e["source"] == f"worker-{row['worker']}"
             and (e["incarnation"], e["transaction"]) == (row["incarnation"], row["transaction"])
-        )  # fmt: skip
+        )
 
     def outcome(self, row: Row) -> Row:
         """How the transaction that wrote an output ended."""
@@ -224,6 +236,17 @@ class RunData:
         end["high_watermark"] += by
 
 
+def _known(event: Row) -> Row:
+    """An event with the keys that its kind has: what breaks a run copies rows of one kind to make another."""
+    model = kinds()[event["event"]]
+    return {key: value for key, value in event.items() if key == "event" or key in model.model_fields}
+
+
+def worker_of(event: Row) -> int:
+    """The number of the worker that an event is of."""
+    return int(event["source"].removeprefix("worker-"))
+
+
 def _rows(path: Path) -> list[Row]:
     found: list[Row] = pq.read_table(path).to_pylist()
     return found
@@ -236,8 +259,12 @@ def _together(row: Row) -> Row:
         assert not any(each is not None for each in told), f"part of a header: {row}"
         return row
     whose = (told[2] * 10**5 + told[3]) * 10**10 + told[4]
-    return {**row, "told_0": told[0] * 10**13 + told[1], "told_1": whose,
-            "told_2": None if told[5] is None else told[5] * 10**13 + told[6]}  # fmt: skip
+    return {
+        **row,
+        "told_0": told[0] * 10**13 + told[1],
+        "told_1": whose,
+        "told_2": None if told[5] is None else told[5] * 10**13 + told[6],
+    }
 
 
 def _apart(row: Row) -> Row:

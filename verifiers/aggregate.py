@@ -18,34 +18,35 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult
-from verifiers import accounts, causes
-from verifiers.findings import Sample, finding, place, told
-from verifiers.tables import PLACE, Tables
+from onceproof.verifiers.evidence import causes, suspects
+from onceproof.verifiers.evidence.check import AGGREGATE, Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place, told
+from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 CLAIM = "each total is the one before it of its key, plus its own input's amount"
 
 
-def check(tables: Tables) -> CheckResult:
+def _judge(tables: Tables) -> Judged:
     right = tables.workload.aggregate
-    if right is None:
-        return CheckResult(name="aggregate", claim=CLAIM)
+    assert right is not None  # it is among the needs
     outputs = tables.outputs.withColumn("stands", F.lit(True))
     explained = causes.outputs(tables)
     if explained is not None:
         outputs = tables.outputs.join(explained.select(*PLACE, F.lit(False).alias("stands")).distinct(), PLACE, "left")
         outputs = outputs.withColumn("stands", F.coalesce("stands", F.lit(True)))
     steps = (
-        outputs.withColumn("over", F.expr(right.over)).where("over IS NOT NULL")
-        .withColumn("before", _before("CASE WHEN stands THEN total END")).withColumn("at_once", _before("total"))
+        outputs.withColumn("over", F.expr(right.over))
+        .where("over IS NOT NULL")
+        .withColumn("before", _before("CASE WHEN stands THEN total END"))
+        .withColumn("at_once", _before("total"))
         .withColumn("amount", F.expr(right.amount))
-    )  # fmt: skip
-    wrong = accounts.without_suspects(tables, steps.where("stands")).where(
+    )
+    wrong = suspects.without_suspects(tables, steps.where("stands")).where(
         "NOT coalesce(total = before + amount, false) AND NOT coalesce(total = at_once + amount, false)"
     )
     says = "totals are not the one before them of their key, plus their input's amount"
     findings = finding(tables, "wrong-aggregate", says, wrong, partial(_sample, tables))
-    return CheckResult(name="aggregate", claim=CLAIM, findings=findings)
+    return Judged(compared=tables.sizes("outputs"), findings=findings)
 
 
 def _before(total: str) -> Column:
@@ -57,9 +58,13 @@ def _before(total: str) -> Column:
 def _sample(tables: Tables, row: Any) -> Sample:
     return {
         **place(tables, row),
-        "number": row["number"], "header": told(row), "total": row["total"], "total_before": row["before"],
-        "amount": row["amount"], "input": {"partition": row["source_partition"], "offset": row["source_offset"]},
-    }  # fmt: skip
+        "number": row["number"],
+        "header": told(row),
+        "total": row["total"],
+        "total_before": row["before"],
+        "amount": row["amount"],
+        "input": {"partition": row["source_partition"], "offset": row["source_offset"]},
+    }
 
 
-CHECKS = (check,)
+CHECK = Check(name="aggregate", claim=CLAIM, run=_judge, needs=(AGGREGATE,))

@@ -27,12 +27,15 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult, Finding
-from verifiers import completeness, summary
-from verifiers.findings import Sample, finding, place, told
-from verifiers.spark import small, unless_empty
-from verifiers.summary import SPAN
-from verifiers.tables import PLACE, TRANSACTION, Tables, kept, worker_of
+from onceproof.harness.record.events import AtPhase, WentOn
+from onceproof.harness.record.results import Finding
+from onceproof.verifiers import completeness
+from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place, told
+from onceproof.verifiers.evidence.fingerprints import SPAN
+from onceproof.verifiers.evidence.spark import small, unless_empty
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached
 
 CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
 # Batches and manifests meet in buckets of offsets, so that a join on a range is one on equal buckets.
@@ -41,7 +44,7 @@ _CALLED = {"worker": "int", "incarnation": "int", "transaction": "bigint", "call
 _CLOCK_S = 0.001  # to which the observer's times are rounded
 
 
-@kept
+@cached
 def aborted(tables: Tables) -> DataFrame | None:
     """Outputs that a reader saw and must not have seen: topic, partition, offset, number (of each reader, where they
     differ); None when there are none."""
@@ -79,12 +82,13 @@ def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
 def _sighted(tables: Tables, spans: DataFrame) -> DataFrame:
     """Offsets of spans (topic, partition, first, last and whatever else) that the live observer saw, and when: topic,
     partition, offset, at, and whatever else the spans have."""
-    seen = summary.sightings(tables)
+    seen = fingerprints.sightings(tables)
     assert seen is not None
     cut = spans.selectExpr("*", _buckets("first", "last", SPAN, "span")).selectExpr(
-        "*", f"cast(greatest(first - span * {SPAN}, 0) AS int) AS low",
+        "*",
+        f"cast(greatest(first - span * {SPAN}, 0) AS int) AS low",
         f"cast(least(last - span * {SPAN}, {SPAN - 1}) AS int) AS high",
-    )  # fmt: skip
+    )
     asked = cut.selectExpr("*", f"shiftleft(shiftrightunsigned(-1L, {SPAN - 1} - high + low), low) AS asked")
     both = seen.join(tables.few(asked), ["topic", "partition", "span"])
     bits = f"filter(sequence(0, {SPAN - 1}), bit -> getbit(seen & asked, bit) = 1)"
@@ -100,26 +104,24 @@ def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame:
 
 
 def _near_hidden(tables: Tables, hidden: DataFrame) -> bool:
-    """Whether any stretch of outputs has a batch that is not visible between its first and its last offset."""
-    spans = hidden.selectExpr(
-        "topic", "partition", "first AS h_first", "last AS h_last", _buckets("first", "last")
-    )
-    stretches = summary.output_stretches(tables).selectExpr(
+    """Whether any contiguous range of outputs has a batch that is not visible between its first and its last offset."""
+    spans = hidden.selectExpr("topic", "partition", "first AS h_first", "last AS h_last", _buckets("first", "last"))
+    contiguous_ranges = fingerprints.output_ranges(tables).selectExpr(
         "topic", "partition", "first", "last", _buckets("first", "last")
     )
-    near = stretches.join(tables.few(spans), ["topic", "partition", "bucket"])
+    near = contiguous_ranges.join(tables.few(spans), ["topic", "partition", "bucket"])
     return not near.where("h_first <= last AND first <= h_last").isEmpty()  # speed: the answer may be yes too often
 
 
 def _never_committed(tables: Tables) -> list[DataFrame]:
     """Visible outputs of transactions whose worker never called commit."""
     wrong = given_up(tables)
-    if summary.output_stretches(tables).join(tables.few(wrong), TRANSACTION, "left_semi").isEmpty():  # speed
+    if fingerprints.output_ranges(tables).join(tables.few(wrong), TRANSACTION, "left_semi").isEmpty():  # speed
         return []
     return [tables.outputs.join(F.broadcast(wrong), TRANSACTION, "left_semi")]
 
 
-@kept
+@cached
 def given_up(tables: Tables) -> DataFrame:
     """Transactions whose worker never called commit: worker, incarnation, transaction. It gave them up, or ended before
     it came to that, or stood before it for the nemesis and never went on."""
@@ -138,22 +140,28 @@ def _stayed(tables: Tables) -> list[tuple[int, int, int]]:
     another one was called before.)"""
     if tables.workload.wiring.each_topic:
         return []
-    on = {(e["source"], e["incarnation"], e["fault"]) for e in tables.events if e["event"] == "went-on"}
+    on = {(*each.process, each.fault) for each in tables.events.of(WentOn)}
     return [
-        (worker_of(e), e["incarnation"], e["transaction"])
-        for e in tables.events if e["event"] == "at-phase" and e["phase"] == "before-commit"
-        and (e["source"], e["incarnation"], e["fault"]) not in on
-    ]  # fmt: skip
+        (each.worker, each.incarnation or 0, each.transaction)
+        for each in tables.events.of(AtPhase, phase="before-commit")
+        if (*each.process, each.fault) not in on
+    ]
 
 
-@kept
+@cached
 def torn(tables: Tables) -> DataFrame | None:
     """The parts of torn transactions: worker, incarnation, transaction, topic, partition, first, last, records,
     visible; None when every transaction is whole."""
     parts = told_parts(tables)
     in_log = tables.log.where("control IS NULL").selectExpr(  # speed: no record stands where a marker does
-        "topic", "partition", "first AS b_first", "last AS b_last", "producer_id", "fate", _buckets("first", "last"),
-    )  # fmt: skip
+        "topic",
+        "partition",
+        "first AS b_first",
+        "last AS b_last",
+        "producer_id",
+        "fate",
+        _buckets("first", "last"),
+    )
     there = f"least(last, b_last, (bucket + 1) * {_BUCKET} - 1) - greatest(first, b_first, bucket * {_BUCKET}) + 1"
     part = [*TRANSACTION, "topic", "partition"]
     visible = (
@@ -161,10 +169,13 @@ def torn(tables: Tables) -> DataFrame | None:
         .join(in_log, ["topic", "partition", "bucket"])
         .where("b_first <= last AND first <= b_last")
         .groupBy(*part, "producer_id")
-        .agg(F.expr(f"sum(CASE WHEN fate = 'visible' THEN {there} ELSE 0 END) AS visible"),
-             F.expr("max(b_first <= first) AS its_own"))
-        .where("its_own").drop("its_own", "producer_id")
-    )  # fmt: skip
+        .agg(
+            F.expr(f"sum(CASE WHEN fate = 'visible' THEN {there} ELSE 0 END) AS visible"),
+            F.expr("max(b_first <= first) AS its_own"),
+        )
+        .where("its_own")
+        .drop("its_own", "producer_id")
+    )
     judged = parts.join(tables.few(visible), part, "left").selectExpr(
         "* EXCEPT (visible)", "coalesce(visible, 0L) AS visible"
     )
@@ -173,7 +184,7 @@ def torn(tables: Tables) -> DataFrame | None:
     return unless_empty(judged.selectExpr("*", *sums).where("seen > 0 AND seen < all").drop("seen", "all"))
 
 
-@kept
+@cached
 def told_parts(tables: Tables) -> DataFrame:
     """What each manifest says of each partition, where it can be judged: worker, incarnation, transaction, topic,
     partition, records, first, last."""
@@ -182,8 +193,10 @@ def told_parts(tables: Tables) -> DataFrame:
         *TRANSACTION,
         tables.role_of(F.substring_index("at", "/", 1)).alias("topic"),
         F.expr("cast(substring_index(at, '/', -1) AS int) AS partition"),
-        F.expr("span[0] AS records"), F.expr("span[1] AS first"), F.expr("span[2] AS last"),
-    ).distinct()  # fmt: skip
+        F.expr("span[0] AS records"),
+        F.expr("span[1] AS first"),
+        F.expr("span[2] AS last"),
+    ).distinct()
     known = parts.join(tables.few(tables.starts), ["topic", "partition"]).where("first >= start").drop("start")
     return tables.gathered(known.join(tables.few(completeness.frame(tables)), ["topic", "partition"], "left_anti"))
 
@@ -200,37 +213,47 @@ def torn_outputs(tables: Tables) -> DataFrame | None:
     return tables.outputs.join(parts.select(*TRANSACTION).distinct(), TRANSACTION, "left_semi")
 
 
-def check(tables: Tables) -> CheckResult:
+def _judge(tables: Tables) -> Judged:
     findings: list[Finding] = []
     seen = aborted(tables)
     if seen is not None:
         header = tables.outputs.select(*PLACE, "source_partition", "source_offset", *TRANSACTION)
         findings += finding(
-            tables, "aborted-read", "outputs were read that are aborted or open in the log, or whose worker had "
-            "not called commit", seen.groupBy(*PLACE).agg(F.max("number").alias("number")).join(header, PLACE, "left"),
+            tables,
+            "aborted-read",
+            "outputs were read that are aborted or open in the log, or whose worker had not called commit",
+            seen.groupBy(*PLACE).agg(F.max("number").alias("number")).join(header, PLACE, "left"),
             partial(_seen, tables),
-        )  # fmt: skip
+        )
     parts = torn(tables)
     if parts is not None:
         hidden = parts.where("visible < records").withColumn("offset", F.col("first"))
         findings += finding(
-            tables, "torn-transaction", "parts of transactions are not visible although others are", hidden,
+            tables,
+            "torn-transaction",
+            "parts of transactions are not visible although others are",
+            hidden,
             partial(_part, tables),
-        )  # fmt: skip
-    return CheckResult(name="atomicity", claim=CLAIM, findings=findings)
+        )
+    return Judged(compared=tables.sizes("transactions", "outputs", "batches"), findings=findings)
 
 
 def _seen(tables: Tables, row: Any) -> Sample:
-    return {**place(tables, row),
-            "number": row["number"], "header": told(row)}  # fmt: skip
+    return {**place(tables, row), "number": row["number"], "header": told(row)}
 
 
 def _part(tables: Tables, row: Any) -> Sample:
     return {
-        "topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["first"],
-        "last": row["last"], "worker": row["worker"], "incarnation": row["incarnation"],
-        "transaction": row["transaction"], "acknowledged": row["records"], "visible": row["visible"],
-    }  # fmt: skip
+        "topic": tables.topic(row["topic"]),
+        "partition": row["partition"],
+        "offset": row["first"],
+        "last": row["last"],
+        "worker": row["worker"],
+        "incarnation": row["incarnation"],
+        "transaction": row["transaction"],
+        "acknowledged": row["records"],
+        "visible": row["visible"],
+    }
 
 
-CHECKS = (check,)
+CHECK = Check(name="atomicity", claim=CLAIM, run=_judge)

@@ -18,15 +18,16 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult, Reason
-from verifiers import summary
-from verifiers.spark import rows, small
-from verifiers.tables import Tables, kept
+from onceproof.harness.record.results import Reason
+from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.tables import Tables, cached
 
 CLAIM = "every offset of every judged partition is accounted for: visible, aborted or control"
 
 
-@kept
+@cached
 def incomplete(tables: Tables) -> dict[tuple[str, int], str]:
     """The partitions that are not whole, by the workload's own name of the topic, and what is wrong with each."""
     found = {}
@@ -40,8 +41,8 @@ def incomplete(tables: Tables) -> dict[tuple[str, int], str]:
 def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
     role, partition = tables.role(each["topic"]), each["partition"]
     length = each["end"] - each["start"]
-    log = summary.logs(tables).get((each["topic"], partition, each["leader"]))
-    offsets = log.offsets if log else dict.fromkeys(summary.FATES, 0)
+    log = fingerprints.logs(tables).get((each["topic"], partition, each["leader"]))
+    offsets = log.offsets if log else dict.fromkeys(fingerprints.FATES, 0)
     if role != "input" and each["start"] > (_deleted_to(tables, role, partition) if role == tables.workload.via else 0):
         return f"it starts at {each['start']}: somebody deleted records"
     if each["end"] != each["high_watermark"]:
@@ -51,7 +52,7 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
     if role == tables.workload.via or (role == "input" and not tables.full):
         return None  # nobody read it
     kind = "inputs" if role == "input" else "outputs"
-    seen = summary.contents(tables).get((kind, role, partition), summary.NOTHING).rows
+    seen = fingerprints.contents(tables).get((kind, role, partition), fingerprints.NOTHING).rows
     if seen != offsets["visible"]:
         return f"{offsets['visible']} visible in the log, the reader saw {seen}"
     return None
@@ -60,7 +61,7 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
 def _deleted_to(tables: Tables, role: str, partition: int) -> int:
     """How far faults deleted its records: the highest low watermark that the brokers gave back; 0 when none did."""
     marks = tables.deletes_of(role)
-    return max((mark["low_watermark"] for mark in marks if mark["partition"] == partition), default=0)
+    return max((mark.low_watermark for mark in marks if mark.partition == partition), default=0)
 
 
 def frame(tables: Tables) -> DataFrame:
@@ -68,20 +69,24 @@ def frame(tables: Tables) -> DataFrame:
     return small(tables.spark, list(incomplete(tables)), "topic string, partition int").withColumn("hole", F.lit(True))
 
 
-def check(tables: Tables) -> CheckResult:
+def _judge(tables: Tables) -> Judged:
     reasons = [Reason(kind="indeterminate", says=f"incomplete: {each}") for each in incomplete(tables).values()]
     reasons += [
         Reason(kind="indeterminate", says=f"somebody wrote while it was read: {moved}")
         for moved in tables.facts["moved"]
     ]
     reasons += [
-        Reason(kind="indeterminate", says=f"{each['topic']}/{each['partition']} starts at {each['start']}: no fault "
-               f"deleted its records beyond {to}")
+        Reason(
+            kind="indeterminate",
+            says=f"{each['topic']}/{each['partition']} starts at {each['start']}: no fault "
+            f"deleted its records beyond {to}",
+        )
         for each in tables.pinned
         if each["topic"] == tables.input_topic
         and each["start"] > (to := _deleted_to(tables, "input", each["partition"]))
-    ]  # fmt: skip
-    return CheckResult(name="completeness", claim=CLAIM, reasons=reasons + _positions(tables))
+    ]
+    compared = tables.sizes("partitions", "offsets", "batches", "commits")
+    return Judged(compared=compared, reasons=reasons + _positions(tables))
 
 
 def _positions(tables: Tables) -> list[Reason]:
@@ -91,15 +96,20 @@ def _positions(tables: Tables) -> list[Reason]:
     last = tables.commits.where("fate = 'visible'").groupBy("partition").agg(F.max(place).alias("last"))
     in_log = {row["partition"]: row["last"]["position"] for row in rows(last)}
     gone = tables.facts["compacted"]
-    reasons = [
-        Reason(kind="indeterminate", says=f"the group's log was compacted: {gone} records of it are gone")
-    ] if gone else []  # fmt: skip
+    reasons = (
+        [Reason(kind="indeterminate", says=f"the group's log was compacted: {gone} records of it are gone")]
+        if gone
+        else []
+    )
     return reasons + [
-        Reason(kind="indeterminate", says=f"the group's position on {tables.input_topic}/{partition} is "
-               f"{tables.positions.get(partition)}, the last one in its log {in_log.get(partition)}")
+        Reason(
+            kind="indeterminate",
+            says=f"the group's position on {tables.input_topic}/{partition} is "
+            f"{tables.positions.get(partition)}, the last one in its log {in_log.get(partition)}",
+        )
         for partition in sorted(tables.positions.keys() | in_log.keys())
         if tables.positions.get(partition) != in_log.get(partition)
-    ]  # fmt: skip
+    ]
 
 
-CHECKS = (check,)
+CHECK = Check(name="completeness", claim=CLAIM, run=_judge)

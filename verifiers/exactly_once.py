@@ -8,7 +8,7 @@
     reset-reprocess  duplicate, in a partition whose records were deleted, between low watermark and position
 
 Which input an output comes from is the payload's word (its number); header, key and destination must agree. Whatever
-does not fit at once is a suspect (`accounts`), and only suspects are looked at one by one.
+does not fit at once is a suspect (`suspects`), and only suspects are looked at one by one.
 
 One cause, one class. An output whose payload is broken is `corrupted`; the input that its header names is then not
 lost as well:
@@ -30,12 +30,15 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult, Finding, Reason, ReasonKind
-from verifiers import accounts, causes, completeness
-from verifiers.causes import KEY
-from verifiers.findings import Sample, finding, place, told
-from verifiers.spark import rows
-from verifiers.tables import Tables
+from onceproof.harness.record.events import PositionReset
+from onceproof.harness.record.results import Finding, Reason, ReasonKind
+from onceproof.verifiers import completeness
+from onceproof.verifiers.evidence import causes, suspects
+from onceproof.verifiers.evidence.causes import KEY
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place, told
+from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "every input below the committed position has exactly the outputs that it should, and no other output exists"
 _SAYS = {
@@ -54,12 +57,12 @@ _PAYLOAD = [*KEY, "digest"]
 _BY_ABSENCE = ("lost", "reset-skip")
 
 
-def check(tables: Tables) -> CheckResult:
-    suspects = accounts.suspects(tables)
-    if suspects is None:
-        return CheckResult(name="exactly-once", claim=CLAIM)
-    due = _due(tables, suspects).persist()
-    there = _there(tables, suspects, due).persist()
+def _judge(tables: Tables) -> Judged:
+    compared, suspected = tables.sizes("inputs", "outputs"), suspects.suspects(tables)
+    if suspected is None:
+        return Judged(compared=compared)
+    due = _due(tables, suspected).persist()
+    there = _there(tables, suspected, due).persist()
     missing = _missing(due, there)
     absent, present = _absent(tables, missing, there), _present(tables, missing, there)
     found = absent.unionByName(present, allowMissingColumns=True).persist()
@@ -71,29 +74,44 @@ def check(tables: Tables) -> CheckResult:
     for cls, says in _SAYS.items():
         sample = partial(_input if cls in _BY_ABSENCE else _output, tables)
         findings += finding(
-            tables, cls, says, found.where(F.col("cls") == cls), sample,
-            order=("input.partition", "input.offset", "topic", "partition", "offset"), count=counts.get(cls, 0),
-        )  # fmt: skip
-    return CheckResult(name="exactly-once", claim=CLAIM, findings=findings, reasons=reasons)
+            tables,
+            cls,
+            says,
+            found.where(F.col("cls") == cls),
+            sample,
+            order=("input.partition", "input.offset", "topic", "partition", "offset"),
+            count=counts.get(cls, 0),
+        )
+    return Judged(compared=compared, findings=findings, reasons=reasons)
 
 
-def _due(tables: Tables, suspects: DataFrame) -> DataFrame:
+def _due(tables: Tables, suspected: DataFrame) -> DataFrame:
     """The suspects' expected outputs, one row for each topic, number and digest."""
-    return accounts.expected(tables).join(suspects.select(*KEY), KEY, "left_semi").groupBy(*_PAYLOAD).agg(
-        F.count("*").alias("due"), F.sum("input.least").alias("least"), F.max("partition").alias("due_partition"),
-        F.max("input").alias("input"), F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
-    )  # fmt: skip
+    return (
+        suspects.expected(tables)
+        .join(suspected.select(*KEY), KEY, "left_semi")
+        .groupBy(*_PAYLOAD)
+        .agg(
+            F.count("*").alias("due"),
+            F.sum("input.least").alias("least"),
+            F.max("partition").alias("due_partition"),
+            F.max("input").alias("input"),
+            F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
+        )
+    )
 
 
-def _there(tables: Tables, suspects: DataFrame, due: DataFrame) -> DataFrame:
+def _there(tables: Tables, suspected: DataFrame, due: DataFrame) -> DataFrame:
     """The suspects' actual outputs, each with what is due for its number and whether its payload is that."""
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
-    there = causes.standing(tables).alias("o").join(suspects.alias("s"), same, "left_semi")
+    there = causes.standing(tables).alias("o").join(suspected.alias("s"), same, "left_semi")
     of_number = due.groupBy(*KEY).agg(F.max("input").alias("of_number"))
     return (
-        there.join(due, _PAYLOAD, "left").withColumn("intact", F.expr("due IS NOT NULL"))
-        .join(of_number, KEY, "left").withColumn("input", F.coalesce("input", "of_number"))
-    )  # fmt: skip
+        there.join(due, _PAYLOAD, "left")
+        .withColumn("intact", F.expr("due IS NOT NULL"))
+        .join(of_number, KEY, "left")
+        .withColumn("input", F.coalesce("input", "of_number"))
+    )
 
 
 def _intact(there: DataFrame) -> DataFrame:
@@ -115,14 +133,23 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     of_missing = F.expr("m.topic = c.topic AND m.input.partition = c.p AND m.input.offset = c.o")
     missing = missing.alias("m").join(claimed.alias("c"), of_missing, "left_anti")
     holes = completeness.frame(tables)
-    to, source = (holes.select(F.col("topic").alias(f"{x}_topic"), F.col("partition").alias(f"{x}_partition"),
-                               F.col("hole").alias(f"{x}_hole")) for x in ("to", "from"))  # fmt: skip
+    to, source = (
+        holes.select(
+            F.col("topic").alias(f"{x}_topic"),
+            F.col("partition").alias(f"{x}_partition"),
+            F.col("hole").alias(f"{x}_hole"),
+        )
+        for x in ("to", "from")
+    )
     placed = (
-        missing.join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "p")),
-                     F.col("input.partition") == F.col("p"), "left")
+        missing.join(
+            F.broadcast(tables.positions_frame.withColumnRenamed("partition", "p")),
+            F.col("input.partition") == F.col("p"),
+            "left",
+        )
         .join(F.broadcast(to), F.expr("topic = to_topic AND due_partition = to_partition"), "left")
         .join(F.broadcast(source), F.expr("from_topic = 'input' AND input.partition = from_partition"), "left")
-    )  # fmt: skip
+    )
     cls = (
         F.when(F.expr("input.offset IS NULL"), "unsure")
         .when(F.expr("NOT coalesce(input.offset < position, false)"), "waiting")
@@ -136,9 +163,11 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
 def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     """Findings by presence: cls, the output's row, and the input that it belongs to."""
     of_missing = missing.select(
-        "topic", F.col("input.partition").alias("source_partition"), F.col("input.offset").alias("source_offset"),
+        "topic",
+        F.col("input.partition").alias("source_partition"),
+        F.col("input.offset").alias("source_offset"),
         F.lit(True).alias("of_missing"),
-    ).distinct()  # fmt: skip
+    ).distinct()
     claims = ["topic", "source_partition", "source_offset"]
     looked = there.join(_intact(there), _PAYLOAD, "left").join(of_missing, claims, "left")
     too_many = F.when(_within(_reprocessed(tables)), "reset-reprocess").otherwise("duplicate")
@@ -146,9 +175,14 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         F.when(F.expr("of_number IS NULL AND of_missing IS NULL"), "phantom")
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("intact_count > due"), too_many)
-        .when(F.expr("NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "
-                     "AND (i.offset IS NULL OR source_offset <=> i.offset)))"), "corrupted")
-    )  # fmt: skip
+        .when(
+            F.expr(
+                "NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "
+                "AND (i.offset IS NULL OR source_offset <=> i.offset)))"
+            ),
+            "corrupted",
+        )
+    )
     columns = [*KEY, "partition", "offset", "source_partition", "source_offset", "worker", "incarnation", "transaction"]
     judged = looked.select(cls.alias("cls"), *columns, "input")
     return judged.where("cls IS NOT NULL")  # speed: all outputs are suspects where an input has two on one topic
@@ -157,17 +191,17 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
 def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
     """What deletes past the position may explain: input partition, first offset, the offset after the last (a span of
     nothing when it is the lower one)."""
-    return [(mark["partition"], mark["position"], mark["low_watermark"]) for mark in tables.deletes]
+    return [(mark.partition, mark.position, mark.low_watermark) for mark in tables.deletes]
 
 
 def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
     """What deletes behind the position may explain, where a worker was seen to go back."""
-    moved = {e["partition"] for e in tables.events
-             if e["event"] == "position-reset" and e["found"] < e["expected"] and tables.reads_input(e)}  # fmt: skip
-    return [
-        (mark["partition"], mark["low_watermark"], mark["position"])
-        for mark in tables.deletes if mark["partition"] in moved
-    ]  # fmt: skip
+    moved = {
+        each.partition
+        for each in tables.events.of(PositionReset)
+        if each.found < each.expected and tables.reads_input(each)
+    }
+    return [(mark.partition, mark.low_watermark, mark.position) for mark in tables.deletes if mark.partition in moved]
 
 
 def _within(spans: list[tuple[int, int, int]]) -> Column:
@@ -180,8 +214,13 @@ def _within(spans: list[tuple[int, int, int]]) -> Column:
 
 def _input(tables: Tables, row: Any) -> Sample:
     """A sample that is an input."""
-    return {"topic": tables.input_topic, "partition": row["input"]["partition"], "offset": row["input"]["offset"],
-            "number": row["number"], "missing_from": tables.topic(row["topic"])}  # fmt: skip
+    return {
+        "topic": tables.input_topic,
+        "partition": row["input"]["partition"],
+        "offset": row["input"]["offset"],
+        "number": row["number"],
+        "missing_from": tables.topic(row["topic"]),
+    }
 
 
 def _output(tables: Tables, row: Any) -> Sample:
@@ -189,9 +228,10 @@ def _output(tables: Tables, row: Any) -> Sample:
     source = row["input"]
     return {
         **place(tables, row),
-        "number": row["number"], "header": told(row),
+        "number": row["number"],
+        "header": told(row),
         "input": None if source is None else {"partition": source["partition"], "offset": source["offset"]},
-    }  # fmt: skip
+    }
 
 
-CHECKS = (check,)
+CHECK = Check(name="exactly-once", claim=CLAIM, run=_judge)

@@ -13,16 +13,16 @@ of aborted transactions: Kafka's reader and the log's segments tell one story al
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult, Reason
-from verifiers import summary
-from verifiers.spark import rows, small
-from verifiers.tables import Tables, kept
+from onceproof.harness.record.results import Reason
+from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.check import HIDDEN_RECORDS, Check, Judged
+from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.tables import Tables, cached
 
 CLAIM = "a read_uncommitted reader sees what the log shows as aborted, and no more"
 _SHOWN = 5
@@ -30,7 +30,7 @@ _COLUMNS = ("topic", "partition", "offset", "number", "worker", "incarnation", "
 Sample = dict[str, Any]
 
 
-@kept
+@cached
 def frame(tables: Tables) -> DataFrame | None:
     """Outputs of which a read_committed reader sees nothing; None when nobody could look for them."""
     path = tables.folder / "tables" / "hidden.parquet"
@@ -54,9 +54,10 @@ def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
     found = rows(placed.select("of", *(f"h.{name}" for name in _COLUMNS[:-1]), "fate").orderBy("of", "h.offset"))
     return [
         {**sample, "hidden": [{name: row[name] for name in _COLUMNS} for row in found if row["of"] == index]}
-        if index in conditions else sample
+        if index in conditions
+        else sample
         for index, sample in enumerate(samples)
-    ]  # fmt: skip
+    ]
 
 
 def _bears(tables: Tables, cls: str, sample: Mapping[str, Any]) -> str:
@@ -74,32 +75,36 @@ def _bears(tables: Tables, cls: str, sample: Mapping[str, Any]) -> str:
     return ""
 
 
-def check(tables: Tables) -> CheckResult:
-    result = CheckResult(name="hidden", claim=CLAIM)
-    if not tables.plan.scenario.collect.read_uncommitted:
-        return result
+def _judge(tables: Tables) -> Judged:
     hidden = frame(tables)
     if hidden is None:
-        return replace(result, reasons=[Reason(kind="indeterminate", says="read_uncommitted was asked for, not read")])
+        reason = Reason(kind="indeterminate", says="the scenario asks for read_uncommitted, which was not read")
+        return Judged(compared={}, reasons=[reason])
     ends = small(
-        tables.spark, [(tables.role(each["topic"]), each["partition"], each["end"]) for each in tables.pinned],
+        tables.spark,
+        [(tables.role(each["topic"]), each["partition"], each["end"]) for each in tables.pinned],
         "topic string, partition int, end bigint",
-    )  # fmt: skip
+    )
     below = hidden.join(F.broadcast(ends), ["topic", "partition"]).where("offset < end")
     counted = rows(below.groupBy("topic", "partition").agg(F.count("*").alias("records")))
     seen = {(row["topic"], row["partition"]): row["records"] for row in counted}
     reasons = [
-        Reason(kind="indeterminate", says=f"{each['topic']}/{each['partition']}: {aborted} aborted in the log, a "
-               f"read_uncommitted reader saw {records} that are not visible")
-        for each in tables.pinned if (role := tables.role(each["topic"])) in tables.workload.judged
+        Reason(
+            kind="indeterminate",
+            says=f"{each['topic']}/{each['partition']}: {aborted} aborted in the log, a "
+            f"read_uncommitted reader saw {records} that are not visible",
+        )
+        for each in tables.pinned
+        if (role := tables.role(each["topic"])) in tables.workload.judged
         if (aborted := _aborted(tables, each)) != (records := seen.get((role, each["partition"]), 0))
-    ]  # fmt: skip
-    return replace(result, reasons=reasons)
+    ]
+    compared = {**tables.sizes("batches"), "hidden records": sum(seen.values())}
+    return Judged(compared=compared, reasons=reasons)
 
 
 def _aborted(tables: Tables, each: Mapping[str, Any]) -> int:
-    log = summary.logs(tables).get((each["topic"], each["partition"], each["leader"]))
+    log = fingerprints.logs(tables).get((each["topic"], each["partition"], each["leader"]))
     return log.offsets["aborted"] + log.offsets["open"] if log else 0
 
 
-CHECKS = (check,)
+CHECK = Check(name="hidden", claim=CLAIM, run=_judge, needs=(HIDDEN_RECORDS,))

@@ -18,38 +18,41 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult, Reason
-from verifiers import completeness, summary
-from verifiers.findings import Sample, finding
-from verifiers.spark import rows, unless_empty
-from verifiers.tables import Tables, kept
+from onceproof.harness.record.results import Reason
+from onceproof.verifiers import completeness
+from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.check import INPUT_TOPIC, Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding
+from onceproof.verifiers.evidence.spark import rows, unless_empty
+from onceproof.verifiers.evidence.tables import Tables, cached
 
 CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
 _LOST = ("number", "partition", "offset", "found")
 
 
-@kept
+@cached
 def lost(tables: Tables) -> DataFrame | None:
     """Acknowledged inputs that are not at their offset: number, partition, offset (null: they were nowhere), found (the
     number there, if any)."""
     if not tables.full:
         return None
-    if not tables.unplaced and summary.same(tables, "ledger", "inputs"):  # speed: what follows finds none
+    if not tables.unplaced and fingerprints.same(tables, "ledger", "inputs"):  # speed: what follows finds none
         return None
     log = tables.inputs.select("partition", "offset", F.col("number").alias("found"), F.col("digest").alias("there"))
     holes = F.broadcast(completeness.frame(tables).where("topic = 'input'").drop("topic"))
-    both = summary.held(tables).join(log, ["partition", "offset"], "left").join(holes, "partition", "left")
+    both = fingerprints.held(tables).join(log, ["partition", "offset"], "left").join(holes, "partition", "left")
     wrong = both.where("there != digest OR there IS NULL AND hole IS NULL").select(*_LOST)
     whole = tables.starts.where("topic = 'input' AND start = 0").join(holes, "partition", "left_anti")
     nowhere = (
-        tables.ledger.where("offset IS NULL AND acknowledged").join(F.broadcast(whole), "partition", "left_semi")
+        tables.ledger.where("offset IS NULL AND acknowledged")
+        .join(F.broadcast(whole), "partition", "left_semi")
         .join(tables.first_of_unplaced, ["number", "digest"], "left_anti")
         .withColumn("found", F.lit(None).cast("bigint"))
-    )  # fmt: skip
+    )
     return unless_empty(wrong.unionAll(nowhere.select(*_LOST)))
 
 
-@kept
+@cached
 def strangers(tables: Tables) -> DataFrame | None:
     """Inputs that the ledger does not have, not even as `info`, or that the log has more often: somebody else wrote.
 
@@ -57,28 +60,37 @@ def strangers(tables: Tables) -> DataFrame | None:
     """
     if not tables.full:
         return None
-    if summary.same(tables, "ledger", "inputs"):  # speed: what follows finds none
+    if fingerprints.same(tables, "ledger", "inputs"):  # speed: what follows finds none
         return None
     known = tables.ledger.select("partition", "offset", "digest")
     found = tables.first_of_unplaced.select("at.partition", "at.offset", "digest")
     return unless_empty(tables.inputs.join(known.unionAll(found), ["partition", "offset", "digest"], "left_anti"))
 
 
-def check(tables: Tables) -> CheckResult:
+def _judge(tables: Tables) -> Judged:
     findings = []
     wrong = lost(tables)
     if wrong is not None:
         findings = finding(
-            tables, "input-lost", "acknowledged inputs are absent from the log, or different", wrong,
-            partial(_sample, tables), order=("partition", "offset"),
-        )  # fmt: skip
-    return CheckResult(name="inputs", claim=CLAIM, findings=findings, reasons=_strange(tables))
+            tables,
+            "input-lost",
+            "acknowledged inputs are absent from the log, or different",
+            wrong,
+            partial(_sample, tables),
+            order=("partition", "offset"),
+        )
+    return Judged(compared=tables.sizes("inputs"), findings=findings, reasons=_strange(tables))
 
 
 def _sample(tables: Tables, row: Any) -> Sample:
     offset = tables.input_ends[row["partition"]] if row["offset"] is None else row["offset"]
-    return {"topic": tables.input_topic, "partition": row["partition"], "offset": offset,
-            "number": row["number"], "found": row["found"]}  # fmt: skip
+    return {
+        "topic": tables.input_topic,
+        "partition": row["partition"],
+        "offset": offset,
+        "number": row["number"],
+        "found": row["found"],
+    }
 
 
 def _strange(tables: Tables) -> list[Reason]:
@@ -86,9 +98,11 @@ def _strange(tables: Tables) -> list[Reason]:
     if strange is None:
         return []
     [row] = rows(strange.orderBy("partition", "offset").limit(1))
-    says = (f"{strange.count()} records of {tables.input_topic} are not in the ledger, the first at partition "
-            f"{row['partition']} offset {row['offset']}")  # fmt: skip
+    says = (
+        f"{strange.count()} records of {tables.input_topic} are not in the ledger, the first at partition "
+        f"{row['partition']} offset {row['offset']}"
+    )
     return [Reason(kind="indeterminate", says=says)]
 
 
-CHECKS = (check,)
+CHECK = Check(name="inputs", claim=CLAIM, run=_judge, needs=(INPUT_TOPIC,))

@@ -23,36 +23,39 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult, Finding
-from verifiers import accounts, atomicity, causes, inputs, summary, zombies
-from verifiers.findings import Sample, explained, finding, place, position
-from verifiers.spark import rows
-from verifiers.tables import TRANSACTION, Tables, over_earlier
+from onceproof.harness.record.results import Finding
+from onceproof.verifiers import atomicity, inputs, zombies
+from onceproof.verifiers.evidence import causes, fingerprints, suspects
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
+from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, over_earlier
 
 CLAIM = "outputs and positions tell of the same inputs, transaction by transaction and at rest"
 _SAYS = "outputs above their group's or transaction's position; positions of what came to nothing, gone back or too far"
 _OWN = ["source_partition", *TRANSACTION]
 
 
-def check(tables: Tables) -> CheckResult:
+def _judge(tables: Tables) -> Judged:
+    compared = tables.sizes("commits", "outputs", "transactions")
     beyond, above = explained(tables, "offset-divergence", _beyond_end(tables)), _above(tables)
     if not tables.facts["compacted"]:
         above += _apart(tables) if tables.workload.one_transaction else []
         above += _without_outputs(tables) + _back(tables) if tables.workload.sends_positions else []
     if not beyond and not above:
-        return CheckResult(name="offsets", claim=CLAIM)
+        return Judged(compared=compared)
     count = len(beyond) + sum(each.count for each in above)
     samples = [*beyond, *(sample for each in above for sample in each.samples)]
     found = Finding(cls="offset-divergence", count=count, says=_SAYS, samples=samples[: tables.samples_max])
-    return CheckResult(name="offsets", claim=CLAIM, findings=[found])
+    return Judged(compared=compared, findings=[found])
 
 
 def _above(tables: Tables) -> list[Finding]:
     """Outputs whose inputs lie at or above the group's position."""
-    suspects = accounts.suspects(tables)
-    if suspects is None:
+    suspected = suspects.suspects(tables)
+    if suspected is None:
         return []
-    wrong = suspects.where("from_o >= coalesce(position, 0)").where(~F.col("from_p").isin(*zombies.moved(tables)))
+    wrong = suspected.where("from_o >= coalesce(position, 0)").where(~F.col("from_p").isin(*zombies.moved(tables)))
     due = wrong.select(*causes.KEY, F.col("from_p").alias("p"), F.col("from_o").alias("o"), "position")
     # In a chain the output is another service's: whoever's position is on its way to where the input was.
     whose = ["source_partition"] if tables.workload.via else _OWN
@@ -64,16 +67,17 @@ def _above(tables: Tables) -> list[Finding]:
 
 def _apart(tables: Tables) -> list[Finding]:
     """Outputs of which all else is right, and whose own transaction committed no position behind their inputs."""
-    wrong = _behind(tables, accounts.stretches(tables), "source_last")
+    wrong = _behind(tables, suspects.contiguous_ranges(tables), "source_last")
     if wrong.isEmpty():  # speed: what follows finds nothing then
         return []
-    outputs = _behind(tables, accounts.fitting(tables), "source_offset")
+    outputs = _behind(tables, suspects.fitting(tables), "source_offset")
     named = outputs.withColumnsRenamed({"source_partition": "p", "source_offset": "o"})
     return finding(tables, "offset-divergence", _SAYS, named, partial(_output, tables))
 
 
 def _behind(tables: Tables, outputs: DataFrame, source: str) -> DataFrame:
-    """Of outputs, or stretches of them, those whose transaction committed no position behind their `source` offset."""
+    """Of outputs, or contiguous ranges of them, those whose transaction committed no position behind their
+    `source` offset."""
     told = _positions(tables, "fate IN ('visible', 'open')")
     last = told.groupBy(*_OWN).agg(F.expr("max(position) AS position"))
     return outputs.join(tables.few(last), _OWN, "left").where(f"NOT coalesce({source} < position, false)")
@@ -90,18 +94,20 @@ def _without_outputs(tables: Tables) -> list[Finding]:
     judged = F.col("topic").isin(*tables.workload.judged)
     had = atomicity.told_parts(tables).where(judged).select(*TRANSACTION)
     visible = tables.commits.where("fate = 'visible'")
-    seen = summary.output_stretches(tables).select(*TRANSACTION).distinct()
+    seen = fingerprints.output_ranges(tables).select(*TRANSACTION).distinct()
     wrong = visible.join(tables.few(seen), TRANSACTION, "left_anti")
     wrong = wrong.join(tables.few(atomicity.given_up(tables).unionAll(had)), TRANSACTION, "left_semi")
-    wrong, suspects = _but_zombies(tables, wrong), accounts.suspects(tables)
-    if suspects is not None:
+    wrong, suspected = _but_zombies(tables, wrong), suspects.suspects(tables)
+    if suspected is not None:
         mine = ["partition", *TRANSACTION]
-        spans = tables.transactions.join(wrong.select(*mine, F.col("position").alias("reach")), TRANSACTION).groupBy(
-            *mine, "reach"
-        ).agg(F.max(F.expr("sources[cast(partition AS string)]")).alias("span"))
+        spans = (
+            tables.transactions.join(wrong.select(*mine, F.col("position").alias("reach")), TRANSACTION)
+            .groupBy(*mine, "reach")
+            .agg(F.max(F.expr("sources[cast(partition AS string)]")).alias("span"))
+        )
         # Who was killed before it called commit did not say what it had read: up to its position, at most.
         inside = F.expr("from_p = partition AND from_o >= coalesce(span[0], 0) AND from_o < coalesce(span[1], reach)")
-        wrong = wrong.join(spans.join(suspects, inside).select(*mine), mine, "left_anti")
+        wrong = wrong.join(spans.join(suspected, inside).select(*mine), mine, "left_anti")
     return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
 
 
@@ -110,9 +116,9 @@ def _back(tables: Tables) -> list[Finding]:
     died then, what lies between would have been done again."""
     earlier = over_earlier(("partition", *TRANSACTION[:2]), "offset")
     told = tables.commits.where("fate = 'visible'")
-    wrong = told.selectExpr(
-        "*", f"max(transaction) {earlier} AS latest", f"max(position) {earlier} AS high"
-    ).where("transaction < latest AND position < high")
+    wrong = told.selectExpr("*", f"max(transaction) {earlier} AS latest", f"max(position) {earlier} AS high").where(
+        "transaction < latest AND position < high"
+    )
     wrong = _but_zombies(tables, wrong)
     return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
 
@@ -126,8 +132,10 @@ def _but_zombies(tables: Tables, wrong: DataFrame) -> DataFrame:
 def _output(tables: Tables, row: Any) -> Sample:
     return {
         **place(tables, row),
-        "number": row["number"], "position": row["position"], "input": {"partition": row["p"], "offset": row["o"]},
-    }  # fmt: skip
+        "number": row["number"],
+        "position": row["position"],
+        "input": {"partition": row["p"], "offset": row["o"]},
+    }
 
 
 def _beyond_end(tables: Tables) -> list[Sample]:
@@ -141,4 +149,4 @@ def _beyond_end(tables: Tables) -> list[Sample]:
     ]
 
 
-CHECKS = (check,)
+CHECK = Check(name="offsets", claim=CLAIM, run=_judge)

@@ -14,42 +14,42 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult
-from verifiers import accounts
-from verifiers.findings import Sample, finding, place, told
-from verifiers.tables import Tables, over_earlier
+from onceproof.verifiers.evidence import suspects
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place, told
+from onceproof.verifiers.evidence.tables import Tables, over_earlier
 
 CLAIM = "in each output partition, the outputs of one source partition are in its order"
 _LANE = ["topic", "partition", "source_partition"]
 
 
-def check(tables: Tables) -> CheckResult:
-    mixed = _mixed(accounts.stretches(tables))
+def _judge(tables: Tables) -> Judged:
+    compared = tables.sizes("outputs")
+    mixed = _mixed(suspects.contiguous_ranges(tables))
     if mixed.isEmpty():  # speed: what follows finds nothing then
-        return CheckResult(name="order", claim=CLAIM)
+        return Judged(compared=compared)
     before = F.lag("source_offset").over(Window.partitionBy(*_LANE).orderBy("offset"))
-    there = accounts.fitting(tables).join(F.broadcast(mixed), _LANE, "left_semi")  # speed: elsewhere all are in order
+    there = suspects.fitting(tables).join(F.broadcast(mixed), _LANE, "left_semi")  # speed: elsewhere all are in order
     wrong = there.withColumn("after", before).where("source_offset < after").persist()
     says = "outputs stand behind one of a later input of the same source partition"
-    return CheckResult(
-        name="order", claim=CLAIM,
-        findings=finding(tables, "reordered", says, wrong, partial(_sample, tables)),
-    )  # fmt: skip
+    return Judged(compared=compared, findings=finding(tables, "reordered", says, wrong, partial(_sample, tables)))
 
 
-def _mixed(stretches: DataFrame) -> DataFrame:
-    """Where stretches overlap or go back, by either offset: only there can an output be out of order."""
+def _mixed(contiguous_ranges: DataFrame) -> DataFrame:
+    """Where contiguous ranges overlap or go back, by either offset: only there can an output be out of order."""
     earlier = over_earlier(_LANE, "first, last")
-    highest = stretches.selectExpr("*", f"max(last) {earlier} AS own", f"max(source_last) {earlier} AS theirs")
+    highest = contiguous_ranges.selectExpr("*", f"max(last) {earlier} AS own", f"max(source_last) {earlier} AS theirs")
     return highest.where("first < own OR source_first < theirs").select(*_LANE).distinct()  # narrows
 
 
 def _sample(tables: Tables, row: Any) -> Sample:
     return {
         **place(tables, row),
-        "number": row["number"], "header": told(row), "after_source_offset": row["after"],
+        "number": row["number"],
+        "header": told(row),
+        "after_source_offset": row["after"],
         "input": {"partition": row["source_partition"], "offset": row["source_offset"]},
-    }  # fmt: skip
+    }
 
 
-CHECKS = (check,)
+CHECK = Check(name="order", claim=CLAIM, run=_judge)

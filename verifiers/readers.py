@@ -17,24 +17,27 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult, Reason
-from verifiers import atomicity, completeness, summary
-from verifiers.findings import Sample, finding, place
-from verifiers.spark import unless_empty
-from verifiers.tables import PLACE, Tables, kept
+from onceproof.harness.record.results import Reason
+from onceproof.verifiers import atomicity, completeness
+from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.check import OBSERVER, Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place
+from onceproof.verifiers.evidence.spark import unless_empty
+from onceproof.verifiers.evidence.tables import PLACE, Tables, cached
 
 CLAIM = "what the live observer saw at an offset is what stands there at rest"
 
 
-@kept
+@cached
 def inconsistent(tables: Tables) -> DataFrame | None:
     """Where the readers differ: topic, partition, offset, and each one's number and digest."""
     if tables.observed is None:
         return None
-    if summary.same(tables, "observed", "at rest"):  # speed: what follows finds nothing then
+    if fingerprints.same(tables, "observed", "at rest"):  # speed: what follows finds nothing then
         return None
-    at_rest = tables.outputs.select(*PLACE, F.col("number").alias("number_at_rest"),
-                                    F.expr(summary.ALL_OF_IT).alias("digest_at_rest"))  # fmt: skip
+    at_rest = tables.outputs.select(
+        *PLACE, F.col("number").alias("number_at_rest"), F.expr(fingerprints.ALL_OF_IT).alias("digest_at_rest")
+    )
     lane = ["topic", "partition"]
     differ = tables.observed.join(at_rest, PLACE, "left").where("digest_at_rest IS NULL OR digest != digest_at_rest")
     differ = differ.join(F.broadcast(completeness.frame(tables)), lane, "left")
@@ -45,29 +48,32 @@ def inconsistent(tables: Tables) -> DataFrame | None:
     return unless_empty(differ.drop("hole", "at").dropDuplicates())
 
 
-def check(tables: Tables) -> CheckResult:
+def _judge(tables: Tables) -> Judged:
     wrong, findings = inconsistent(tables), []
     if wrong is not None:
         says = "records that the live observer saw are different at rest, or missing"
         findings = finding(tables, "inconsistent-read", says, wrong, partial(_sample, tables))
-    return CheckResult(name="readers", claim=CLAIM, findings=findings, reasons=_unwatched(tables))
+    return Judged(compared=tables.sizes("observed"), findings=findings, reasons=_unwatched(tables))
 
 
 def _unwatched(tables: Tables) -> list[Reason]:
     if not tables.plan.scenario.workload.observer:
         return []
-    there, seen = ({topic for topic, _ in summary.of_kind(tables, kind)} for kind in ("outputs", "observed"))
-    return [Reason(kind="vacuous", says=f"the live observer saw nothing of {tables.topic(topic)}")
-            for topic in sorted(there - seen)]  # fmt: skip
+    there, seen = ({topic for topic, _ in fingerprints.of_kind(tables, kind)} for kind in ("outputs", "observed"))
+    return [
+        Reason(kind="vacuous", says=f"the live observer saw nothing of {tables.topic(topic)}")
+        for topic in sorted(there - seen)
+    ]
 
 
 def _sample(tables: Tables, row: Any) -> Sample:
     return {
         **place(tables, row),
         "observed": {"number": row["number"], "digest": row["digest"]},
-        "at_rest": None if row["digest_at_rest"] is None
+        "at_rest": None
+        if row["digest_at_rest"] is None
         else {"number": row["number_at_rest"], "digest": row["digest_at_rest"]},
-    }  # fmt: skip
+    }
 
 
-CHECKS = (check,)
+CHECK = Check(name="readers", claim=CLAIM, run=_judge, needs=(OBSERVER,))

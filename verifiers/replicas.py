@@ -10,44 +10,62 @@ Compared are first and last offset, producer id and epoch, sequence and CRC of e
 
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult
-from verifiers import summary
-from verifiers.findings import finding
-from verifiers.spark import small
-from verifiers.tables import Tables
+from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.findings import finding
+from onceproof.verifiers.evidence.spark import small
+from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"
 
 
-def check(tables: Tables) -> CheckResult:
-    logs = summary.logs(tables)
+def _judge(tables: Tables) -> Judged:
+    compared, logs = tables.sizes("replicas", "batches"), fingerprints.logs(tables)
     differ = [
-        each for each in tables.pinned
-        if len({getattr(logs.get((each["topic"], each["partition"], broker)), "batches", summary.NOTHING)  # speed
-                for broker in each["replicas"]}) != 1
-    ]  # fmt: skip
+        each
+        for each in tables.pinned
+        if len(
+            {
+                getattr(logs.get((each["topic"], each["partition"], broker)), "batches", fingerprints.NOTHING)  # speed
+                for broker in each["replicas"]
+            }
+        )
+        != 1
+    ]
     if not differ:  # speed: what follows finds nothing then
-        return CheckResult(name="replicas", claim=CLAIM)
+        return Judged(compared=compared)
     judged = small(
         tables.spark,
-        [(each["topic"], each["partition"], broker, each["start"], each["high_watermark"], len(each["replicas"]))
-         for each in differ for broker in each["replicas"]],
+        [
+            (each["topic"], each["partition"], broker, each["start"], each["high_watermark"], len(each["replicas"]))
+            for each in differ
+            for broker in each["replicas"]
+        ],
         "topic string, partition int, broker string, start bigint, high bigint, replicas int",
-    )  # fmt: skip
+    )
     same = ["topic", "partition", "first", "last", "producer_id", "producer_epoch", "sequence", "crc"]
     wrong = (
         tables.batches.join(F.broadcast(judged), ["topic", "partition", "broker"])
         .where("last >= start AND first < high")
-        .groupBy(*same, "replicas").agg(F.sort_array(F.collect_set("broker")).alias("held_by"))
+        .groupBy(*same, "replicas")
+        .agg(F.sort_array(F.collect_set("broker")).alias("held_by"))
         .where("size(held_by) != replicas")
-    )  # fmt: skip
+    )
     findings = finding(
-        tables, "replica-divergence", "batches are not the same on all replicas", wrong,
-        lambda row: {"topic": row["topic"], "partition": row["partition"], "offset": row["first"], "crc": row["crc"],
-                     "held_by": list(row["held_by"])},
+        tables,
+        "replica-divergence",
+        "batches are not the same on all replicas",
+        wrong,
+        lambda row: {
+            "topic": row["topic"],
+            "partition": row["partition"],
+            "offset": row["first"],
+            "crc": row["crc"],
+            "held_by": list(row["held_by"]),
+        },
         order=("topic", "partition", "first"),
-    )  # fmt: skip
-    return CheckResult(name="replicas", claim=CLAIM, findings=findings)
+    )
+    return Judged(compared=compared, findings=findings)
 
 
-CHECKS = (check,)
+CHECK = Check(name="replicas", claim=CLAIM, run=_judge)

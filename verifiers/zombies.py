@@ -21,16 +21,17 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from harness.verdict import CheckResult
-from verifiers.findings import Sample, finding, place, position
-from verifiers.spark import rows, small, unless_empty
-from verifiers.tables import PLACE, TRANSACTION, Tables, kept, over_earlier, worker_of
+from onceproof.harness.record.events import Assigned
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place, position
+from onceproof.verifiers.evidence.spark import rows, small, unless_empty
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached, over_earlier
 
 CLAIM = "nothing was committed by a producer epoch or a group member after its successor's"
 _OWNER = ["worker", "incarnation"]
 
 
-@kept
+@cached
 def by_epoch(tables: Tables) -> DataFrame | None:
     """Committed batches of an epoch below one that came before them: topic, partition, offset (the first), last,
     producer_id, producer_epoch, highest."""
@@ -42,7 +43,7 @@ def by_epoch(tables: Tables) -> DataFrame | None:
     )
 
 
-@kept
+@cached
 def by_group(tables: Tables) -> DataFrame | None:
     """Committed positions of members that had a successor, as rows of `tables.commits`."""
     order = Window.partitionBy("partition").orderBy("offset")
@@ -81,14 +82,13 @@ def _late(
             place = following
 
 
-@kept
+@cached
 def _assigned(tables: Tables) -> dict[int, list[tuple[int, int]]]:
     """Who was assigned each input partition, in the order in which the workers learned it."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for event in sorted((e for e in tables.events if e["event"] == "assigned"), key=lambda event: float(event["t"])):
-        for partition in event["partitions"]:
-            owner = worker_of(event), event["incarnation"]
-            found.setdefault(partition, []).append(owner)
+    for event in sorted(tables.events.of(Assigned), key=lambda each: each.t):
+        for partition in event.partitions:
+            found.setdefault(partition, []).append((event.worker, event.incarnation or 0))
     return found
 
 
@@ -113,7 +113,7 @@ def moved(tables: Tables) -> set[int]:
     return {row["partition"] for row in rows(positions.join(last, ["partition", "offset"]).select("partition"))}
 
 
-def check(tables: Tables) -> CheckResult:
+def _judge(tables: Tables) -> Judged:
     findings = []
     late, positions = by_epoch(tables), by_group(tables)
     if late is not None:
@@ -121,15 +121,19 @@ def check(tables: Tables) -> CheckResult:
         findings += finding(tables, "zombie-write", says, late, partial(_batch, tables))
     if positions is not None:
         says = "positions committed by a group member after its successor's, with no assignment back"
-        findings += finding(tables, "zombie-write", says, positions, partial(position, tables),
-                            order=("partition", "offset"))  # fmt: skip
-    return CheckResult(name="zombies", claim=CLAIM, findings=findings)
+        findings += finding(
+            tables, "zombie-write", says, positions, partial(position, tables), order=("partition", "offset")
+        )
+    return Judged(compared=tables.sizes("batches", "commits"), findings=findings)
 
 
 def _batch(tables: Tables, row: Any) -> Sample:
-    return {**place(tables, row),
-            "producer_id": row["producer_id"], "producer_epoch": row["producer_epoch"],
-            "highest_epoch_before": row["highest"]}  # fmt: skip
+    return {
+        **place(tables, row),
+        "producer_id": row["producer_id"],
+        "producer_epoch": row["producer_epoch"],
+        "highest_epoch_before": row["highest"],
+    }
 
 
-CHECKS = (check,)
+CHECK = Check(name="zombies", claim=CLAIM, run=_judge)

@@ -12,9 +12,9 @@ it says counts when a worker takes it up, and is wrong in its next transfer then
 
 from collections.abc import Iterable, Iterator
 
-from harness import payload
-from harness.protocols import Aggregate, Output, Source, Workload
-from workloads.sums import AMOUNT, amount, part
+from onceproof.harness.model.workload import Aggregate, Output, Source, Workload
+from onceproof.harness.record import payload
+from onceproof.workloads.sums import AMOUNT, amount, part
 
 ACCOUNTS = 8
 
@@ -49,9 +49,10 @@ class Bank:
         received = balances[payee] = balances.get(payee, 0) + moved
         head = f"{number:012d} {payload.digest(source.key, source.value)}"
         for topic, account, rest in (
-            ("debits", payer, str(paid)), ("credits", payee, str(received)),
+            ("debits", payer, str(paid)),
+            ("credits", payee, str(received)),
             ("balances", payer, f"{payer} {paid} {payee} {received}"),
-        ):  # fmt: skip
+        ):
             yield Output(topic=topic, partition=source.partition, key=account.encode(), value=f"{head} {rest}".encode())
 
 

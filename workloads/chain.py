@@ -14,7 +14,7 @@ next one got UNKNOWN_PRODUCER_ID (KIP-360, KAFKA-7190, KAFKA-8710); current brok
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.protocols import Output, Source, Wiring, Workload, one_on_each
+from onceproof.harness.model.workload import Output, Source, Wiring, Workload, one_on_each
 
 _WRITES = ("middle", "output")
 

@@ -15,7 +15,7 @@ who takes over.
 
 from dataclasses import replace
 
-from workloads.copy import COPY, FIXED, PRODUCE
+from onceproof.workloads.copy import COPY, FIXED, PRODUCE
 
 AT_LEAST_ONCE = replace(
     COPY,
@@ -49,7 +49,7 @@ RANDOM_ID = replace(
     FIXED,
     name="copy-random-id",
     about="Broken on purpose: a new transactional id for each process, so that a successor fences nobody.",
-    wiring=replace(FIXED.wiring, names="process"),
+    wiring=replace(FIXED.wiring, transactional_id_scope="process"),
     rows=("N5",),
 )
 NO_GENERATION = replace(
@@ -73,5 +73,12 @@ NOT_IDEMPOTENT = replace(
     rows=("N10",),
 )
 WORKLOADS = (
-    AT_LEAST_ONCE, AT_MOST_ONCE, AUTO_COMMIT, POSITION_APART, RANDOM_ID, NO_GENERATION, NO_SEEK_BACK, NOT_IDEMPOTENT
-)  # fmt: skip
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    AUTO_COMMIT,
+    POSITION_APART,
+    RANDOM_ID,
+    NO_GENERATION,
+    NO_SEEK_BACK,
+    NOT_IDEMPOTENT,
+)

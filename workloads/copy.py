@@ -19,7 +19,7 @@ The same pipeline in other right ways:
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.protocols import Output, Source, Wiring, Workload, one_on_each
+from onceproof.harness.model.workload import Output, Source, Wiring, Workload, one_on_each
 
 
 def copy(source: Source) -> Iterator[Output]:
@@ -37,7 +37,7 @@ PER_PARTITION = replace(
     COPY,
     name="copy-per-partition",
     about="Copy with a producer for each input partition, its transactional id bound to the partition.",
-    wiring=Wiring(names="partition", generation=False),
+    wiring=Wiring(transactional_id_scope="partition", generation=False),
     rows=("W7",),
 )
 FIXED = replace(

@@ -12,7 +12,7 @@ both and the position are one transaction.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.protocols import Output, Source, Wiring, Workload, one_on_each
+from onceproof.harness.model.workload import Output, Source, Wiring, Workload, one_on_each
 
 TOPICS = ("stock", "payment")
 

@@ -11,8 +11,8 @@ judges: an output does not carry its input's value, and the ledger has the diges
 
 from collections.abc import Iterable, Iterator
 
-from harness import payload
-from harness.protocols import Aggregate, Output, Source, Workload, one_on_each
+from onceproof.harness.model.workload import Aggregate, Output, Source, Workload, one_on_each
+from onceproof.harness.record import payload
 
 TOPICS = ("sums", "changelog")
 

@@ -151,8 +151,16 @@ class Connection:
             if rule is None:
                 await broker.send(request.frame)
                 continue
-            self._tell("matched", rule, request.correlation, action=rule.action, key=request.key,
-                       version=request.version, client=request.client, size=len(request.frame))  # fmt: skip
+            self._tell(
+                "matched",
+                rule,
+                request.correlation,
+                action=rule.action,
+                key=request.key,
+                version=request.version,
+                client=request.client,
+                size=len(request.frame),
+            )
             if rule.action == "close":
                 return
             await self._wait(rule)
@@ -195,8 +203,9 @@ class Connection:
             broker.close()
 
     def _tell(self, event: str, rule: Rule, correlation: int, **more: Any) -> None:
-        self._rules.say(event=event, rule=rule.rule, link=self._link, connection=self._number,
-                        correlation=correlation, **more)  # fmt: skip
+        self._rules.say(
+            event=event, rule=rule.rule, link=self._link, connection=self._number, correlation=correlation, **more
+        )
 
 
 @dataclass(frozen=True)

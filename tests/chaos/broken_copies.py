@@ -4,9 +4,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from harness.protocols import Output, Source
-from workloads.copy import COPY, copy
-from workloads.sums import SUMS, Sums
+from onceproof.harness.model.workload import Output, Source
+from onceproof.workloads.copy import COPY, copy
+from onceproof.workloads.sums import SUMS, Sums
 
 PLACE = (3, 1234)
 FIRST = (3, 0)

@@ -14,11 +14,11 @@ import jpype
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
-from harness import topology
-from harness.admin import start_jvm
-from harness.cluster import Cluster
-from harness.scenario import ClusterSpec
-from harness.wait import until
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.admin import start_jvm
+from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.model.spec import ClusterSpec
 
 pytestmark = [pytest.mark.chaos, pytest.mark.quick]
 _TOO_LONG_MS = 1_000_000  # transaction.max.timeout.ms is 900,000 unless somebody sets it
@@ -43,8 +43,15 @@ class Client:
         return producer
 
     def consumer(self, **config: Any) -> Consumer:
-        return Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.name, "log_level": 3,
-                         "enable.auto.commit": False, **_dotted(config)})  # fmt: skip
+        return Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.name,
+                "log_level": 3,
+                "enable.auto.commit": False,
+                **_dotted(config),
+            }
+        )
 
     def java(self, **config: Any) -> Any:
         start_jvm()
@@ -105,9 +112,14 @@ def test_c1_a_time_out_above_the_brokers_limit_is_refused(client: Client) -> Non
     java.close()
 
 
-@pytest.mark.parametrize("config", [
-    {"acks": 1}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"acks": 1},
+        {"retries": 0},
+        {"max_in_flight_requests_per_connection": 6},
+    ],
+)
 def test_c2_idempotence_cannot_be_had_with(client: Client, config: dict[str, Any]) -> None:
     assert refused(lambda: client.producer(enable_idempotence=True, **config)).name() == "_INVALID_ARG"
     assert "ConfigException" in thrown(lambda: client.java(enable_idempotence=True, **config))
@@ -116,9 +128,12 @@ def test_c2_idempotence_cannot_be_had_with(client: Client, config: dict[str, Any
 def test_c3_an_id_that_expired_is_a_clean_error_and_the_next_producer_works(
     onceproof_clusters: Any, request: pytest.FixtureRequest
 ) -> None:
-    spec = ClusterSpec(settings={
-        "transactional.id.expiration.ms": 3000, "transaction.remove.expired.transaction.cleanup.interval.ms": 500,
-    })  # fmt: skip
+    spec = ClusterSpec(
+        settings={
+            "transactional.id.expiration.ms": 3000,
+            "transaction.remove.expired.transaction.cleanup.interval.ms": 500,
+        }
+    )
     client = Client(onceproof_clusters.get(spec), "c3")
     producer = client.transactional()
     transact(client, producer)

@@ -8,10 +8,12 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from harness import history, payload, scenario
-from harness.provenance import HEADER, provenance
-from harness.pytest_plugin import Chaos
-from harness.run import Run
+from onceproof.harness.model import scenario
+from onceproof.harness.record import history, payload
+from onceproof.harness.record.events import AtPhase, FaultTarget
+from onceproof.harness.record.provenance import HEADER, provenance
+from onceproof.pytest_plugin import Chaos
+from onceproof.run.run import Run
 
 BROKEN = Path(__file__).parent / "broken_copies.py"
 
@@ -42,9 +44,13 @@ def write(
         producer.init_transactions(20)
         producer.begin_transaction()
     producer.produce(
-        run.names.topic("output"), value, key, partition, headers=[(HEADER, header)] if header else [],
+        run.names.topic("output"),
+        value,
+        key,
+        partition,
+        headers=[(HEADER, header)] if header else [],
         on_delivery=lambda error, message: offsets.append(message.offset()),
-    )  # fmt: skip
+    )
     assert producer.flush(20) == 0
     if end:
         (producer.commit_transaction if end == "commit" else producer.abort_transaction)(20)
@@ -53,8 +59,11 @@ def write(
 
 def sent(run: Run, partition: int) -> dict[str, Any]:
     """An input of that partition as it was sent: number, key, value, offset."""
-    rows = (row for part in sorted((run.folder / "ledger").glob("sent-*.parquet")) for row in
-            pq.read_table(part).to_pylist())  # fmt: skip
+    rows = (
+        row
+        for part in sorted((run.folder / "ledger").glob("sent-*.parquet"))
+        for row in pq.read_table(part).to_pylist()
+    )
     row = next(row for row in rows if row["partition"] == partition and row["offset"] > 50)
     work, seed = run.plan.scenario.workload, run.plan.seed
     key = payload.Keys(seed, work.keys, work.key_skew).key(row["number"])
@@ -75,12 +84,19 @@ def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos
             row = sent(run, partition)
             copied[row["number"]] = partition
             header = provenance(partition, 1 if names_another else row["offset"], 0, 1, 1)
-            written[f"copy {partition}"] = partition, write(
-                run, partition=partition, key=row["key"], value=row["value"], header=header, end=end
+            written[f"copy {partition}"] = (
+                partition,
+                write(run, partition=partition, key=row["key"], value=row["value"], header=header, end=end),
             )
         row = sent(run, 4)
-        write(run, partition=4, key=row["key"], value=row["value"], header=provenance(4, row["offset"], 0, 1, 1),
-              end="abort")  # fmt: skip
+        write(
+            run,
+            partition=4,
+            key=row["key"],
+            value=row["value"],
+            header=provenance(4, row["offset"], 0, 1, 1),
+            end="abort",
+        )
         [(_, (position, _))] = [
             each for each in run.cluster.admin.group_offsets(run.names.group).items() if each[0][1] == 5
         ]
@@ -138,10 +154,16 @@ def test_a_state_that_keeps_what_was_aborted_gives_wrong_totals(chaos: Chaos) ->
         "name": "detection-state",
         "about": "sums whose state is not taken up again after an abort",
         "workload": {"name": f"{BROKEN}:KEEPS_WHAT_WAS_ABORTED", "records": 20_000, "records_per_s": 4_000},
-        "faults": [{"name": "refuse-writes", "topic": "changelog", "lasts_s": 2,
-                    "when": {"worker": 0, "phase": "begun", "count": 8}}],
+        "faults": [
+            {
+                "name": "refuse-writes",
+                "topic": "changelog",
+                "lasts_s": 2,
+                "when": {"worker": 0, "phase": "begun", "count": 8},
+            }
+        ],
         "expect": {"findings": ["wrong-aggregate"]},
-    }  # fmt: skip
+    }
     for sample in samples(chaos.check(scenario.parse(raw, where="test")), "wrong-aggregate"):
         assert sample["total"] > sample["total_before"] + sample["amount"]
 
@@ -152,10 +174,11 @@ def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_fou
         "name": "detection-at-fault",
         "about": "the transaction that a fault meets loses its last record",
         "workload": {"name": f"{BROKEN}:SKIPS_AT_FAULT", "records": 20_000, "records_per_s": 4_000},
-        "faults": [{"name": "delete-records", "to": "behind",
-                    "when": {"worker": 0, "phase": "before-commit", "count": 8}}],
+        "faults": [
+            {"name": "delete-records", "to": "behind", "when": {"worker": 0, "phase": "before-commit", "count": 8}}
+        ],
         "expect": {"findings": ["lost"], "open_transactions_at_fault": 1},
-    }  # fmt: skip
+    }
     [sample] = samples(chaos.check(scenario.parse(raw, where="test")), "lost")
     assert ("worker-0", 8) in {(each["source"], each["transaction"]) for each in sample["transactions"]}
 
@@ -164,12 +187,22 @@ def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_fou
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ({"name": "kill-worker", "target": "worker-0", "when": {"worker": 0, "phase": "begun", "count": 9_999}},
-         "never happened"),
-        ({"name": "zombie", "when": {"worker": 0, "phase": "produced", "count": 4}, "past": ["session"],
-          "fenced": "generation", "lasts_s": 1}, "never taken for dead"),
+        (
+            {"name": "kill-worker", "target": "worker-0", "when": {"worker": 0, "phase": "begun", "count": 9_999}},
+            "never happened",
+        ),
+        (
+            {
+                "name": "zombie",
+                "when": {"worker": 0, "phase": "produced", "count": 4},
+                "past": ["session"],
+                "fenced": "generation",
+                "lasts_s": 1,
+            },
+            "never taken for dead",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_fault_without_effect_makes_the_run_vacuous(
     chaos: Chaos, fault: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,18 +218,24 @@ def test_a_fault_without_effect_makes_the_run_vacuous(
 def test_same_scenario_and_seed_same_plan_and_same_faults(chaos: Chaos) -> None:
     """Two runs: equal plan.json, and each fault at the same role, worker, phase and count."""
     raw = quiet_scenario().model_dump(exclude={"faults"}) | {
-        "faults": [{"name": "kill-worker", "target": "worker-random", "lasts_s": 0.5,
-                    "when": {"worker": 1, "phase": "produced", "count": 5}}]
-    }  # fmt: skip
+        "faults": [
+            {
+                "name": "kill-worker",
+                "target": "worker-random",
+                "lasts_s": 0.5,
+                "when": {"worker": 1, "phase": "produced", "count": 5},
+            }
+        ]
+    }
     seen = []
     for _ in range(2):
         run = chaos.start(scenario.parse(raw, where="test"))
         assert run.all().verdict == "valid"
         keys = ("fault", "role", "source", "phase", "count")
         faults = [
-            tuple(event.get(key) for key in keys)
+            tuple(getattr(event, key, None) for key in keys)
             for event in history.read(run.folder / "history.jsonl")
-            if event["event"] in ("at-phase", "fault-target")
+            if isinstance(event, AtPhase | FaultTarget)
         ]
         seen.append(((run.folder / "plan.json").read_bytes(), faults))
     assert seen[0] == seen[1]

@@ -15,11 +15,11 @@ import docker
 import psutil
 import pytest
 
-from harness import pool
-from harness.cluster import Cluster
-from harness.containers import LABEL
-from harness.scenario import ClusterSpec
-from harness.wait import until
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.cluster import pool
+from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.cluster.containers import LABEL
+from onceproof.harness.model.spec import ClusterSpec
 
 SCENARIO = """
 name = "killed-in-the-middle"
@@ -91,7 +91,7 @@ def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: s
     cache = Path(os.environ.get("ONCEPROOF_HOME") or Path.home() / ".cache" / "onceproof")
     (tmp_path / "home" / "jars").symlink_to(cache / "jars")
     (tmp_path / "home" / "formatted").symlink_to(cache / "formatted")
-    onceproof = [sys.executable, "-m", "harness.cli"]
+    onceproof = [sys.executable, "-m", "onceproof.cli.main"]
     command = [*onceproof, "run", str(tmp_path / "s.toml"), "--runs", str(tmp_path / "runs"), "--quiet"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
 

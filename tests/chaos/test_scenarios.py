@@ -5,24 +5,31 @@
 
 import pytest
 
-from harness import scenario
-from harness.places import scenarios_dir
-from harness.pytest_plugin import Chaos
+from onceproof.harness.base.paths import scenarios_dir
+from onceproof.harness.model import scenario
+from onceproof.pytest_plugin import Chaos
 
 # A choice over the kinds of fault, of control and of pipeline: the ones that break first when something is wrong.
 QUICK = {
-    "bank-worker-killed", "chain-records-deleted", "control-at-least-once", "control-not-idempotent",
-    "control-read-uncommitted", "copy-broker-killed", "copy-hijacked", "copy-zombie-generation", "late-end-txn",
-}  # fmt: skip
+    "bank-worker-killed",
+    "chain-records-deleted",
+    "control-at-least-once",
+    "control-not-idempotent",
+    "control-read-uncommitted",
+    "copy-broker-killed",
+    "copy-hijacked",
+    "copy-zombie-generation",
+    "late-end-txn",
+}
 # The main job is `make chaos`, the soak's are for the soak.
 FOLDERS = ("pipelines", "controls", "faults", "bugs", "upgrades")
 ALL = {path.stem: path for folder in FOLDERS for path in sorted((scenarios_dir() / folder).glob("*.toml"))}
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.quick if name in QUICK else pytest.mark.long) for name in sorted(ALL)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.quick if name in QUICK else pytest.mark.long) for name in sorted(ALL)]
+)
 def test_scenario(chaos: Chaos, name: str) -> None:
     chaos.check(ALL[name])
 

@@ -9,12 +9,13 @@ from confluent_kafka import Producer
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from harness import payload, topology
-from harness.admin import Admin, Isolation
-from harness.cluster import Cluster
-from harness.provenance import HEADER, passed_on, provenance
-from verifiers import topics
-from verifiers.spark import rows, session
+from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.admin import Admin, Isolation
+from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.record import payload
+from onceproof.harness.record.provenance import HEADER, passed_on, provenance
+from onceproof.verifiers.collect import topics
+from onceproof.verifiers.evidence.spark import rows, session
 
 pytestmark = [pytest.mark.chaos, pytest.mark.quick]
 _CALL_S = 15
@@ -23,16 +24,29 @@ _RIGHT = provenance(3, 41, 1, 2, 12)
 _LONGER = passed_on(_RIGHT, 2, 1, 7, 3, 44)
 _TOLD = (3_0000000000041, 1_00002_0000000012)
 _KEYS = (b"k", None, b"")
-_VALUES = ((b"000000000012 and more", 12), (None, None), (b"", None), (b"12", 12), (b"00000000001x", None),
-           (b"+00000000001", None))  # fmt: skip
+_VALUES = (
+    (b"000000000012 and more", 12),
+    (None, None),
+    (b"", None),
+    (b"12", 12),
+    (b"00000000001x", None),
+    (b"+00000000001", None),
+)
 _HEADERS: tuple[list[tuple[str, bytes | None]], ...] = (
     [(HEADER, _RIGHT)],
     [("trace", b"x"), (HEADER, _RIGHT), ("more", b"")],
     # What is no header of ours:
-    [], [("trace", _RIGHT)], [(HEADER, _RIGHT), (HEADER, _RIGHT)], [(HEADER, None)], [(HEADER, b"")],
-    [(HEADER, _RIGHT[:-1])], [(HEADER, _RIGHT + b"0")], [(HEADER, b"x" * len(_RIGHT))], [(HEADER, b" " + _RIGHT[1:])],
+    [],
+    [("trace", _RIGHT)],
+    [(HEADER, _RIGHT), (HEADER, _RIGHT)],
+    [(HEADER, None)],
+    [(HEADER, b"")],
+    [(HEADER, _RIGHT[:-1])],
+    [(HEADER, _RIGHT + b"0")],
+    [(HEADER, b"x" * len(_RIGHT))],
+    [(HEADER, b" " + _RIGHT[1:])],
     [(HEADER, _LONGER)],
-)  # fmt: skip
+)
 
 
 class Written:
@@ -58,12 +72,12 @@ class Written:
             self.producer.produce(self.name, value, key, partition=0, headers=headers)
         assert self.producer.flush(_CALL_S) == 0
 
-    def read(
-        self, start: int, end: int, isolation: Isolation = "read_committed", *, via: bool = False
-    ) -> DataFrame:  # fmt: skip
-        pinned = [{"topic": self.name, "partition": 0, "start": start, "end": end},
-                  {"topic": self.name, "partition": 1, "start": 0, "end": 0},
-                  {"topic": "another", "partition": 7, "start": 0, "end": 9}]  # fmt: skip
+    def read(self, start: int, end: int, isolation: Isolation = "read_committed", *, via: bool = False) -> DataFrame:
+        pinned = [
+            {"topic": self.name, "partition": 0, "start": start, "end": end},
+            {"topic": self.name, "partition": 1, "start": 0, "end": 0},
+            {"topic": "another", "partition": 7, "start": 0, "end": 9},
+        ]
         return topics.read(session(), self.bootstrap, self.name, pinned, isolation, via=via, deadline_s=3)
 
 
@@ -99,8 +113,10 @@ def test_the_longer_header(written: Written) -> None:
 
 def test_some_columns_in_another_order(written: Written) -> None:
     assert [tuple(row) for row in rows(written.read(1, 4).select("told_1", "key", "offset"))] == [
-        (_TOLD[1], None, 1), (None, b"", 2), (None, b"k", 3)
-    ]  # fmt: skip
+        (_TOLD[1], None, 1),
+        (None, b"", 2),
+        (None, b"k", 3),
+    ]
 
 
 def test_what_is_aborted_or_open_is_seen_by_who_asks_for_it(written: Written) -> None:

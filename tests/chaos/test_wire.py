@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from harness import topology
-from harness.cluster import Cluster
-from harness.wait import until
-from harness.wire import Action, Wire
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.cluster.request_proxy import Action, Wire
 
 pytestmark = [pytest.mark.chaos, pytest.mark.quick]
 _LANE = 4
@@ -40,10 +40,16 @@ class Lane:
     def produce(self, while_waiting: Callable[[], None] = lambda: None) -> str | None:
         """Send one record and wait for its answer; the error's name, or None."""
         told: list[Any] = []
-        producer = Producer({
-            "bootstrap.servers": self.cluster.bootstrap(_LANE), "enable.idempotence": True, "log_level": 0,
-            "message.timeout.ms": _GIVES_UP_MS, "socket.timeout.ms": 1000, "client.id": "lane-test",
-        })  # fmt: skip
+        producer = Producer(
+            {
+                "bootstrap.servers": self.cluster.bootstrap(_LANE),
+                "enable.idempotence": True,
+                "log_level": 0,
+                "message.timeout.ms": _GIVES_UP_MS,
+                "socket.timeout.ms": 1000,
+                "client.id": "lane-test",
+            }
+        )
         producer.produce(self.topic, b"value", partition=0, on_delivery=lambda error, _: told.append(error))
         while_waiting()
         producer.flush(15)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from onceproof.verifiers.evidence.tables import TRANSACTION
 from tests.packing import Place
 from tests.rundata import Row, RunData
-from verifiers.tables import TRANSACTION
 
 RUNS = Path(__file__).parent / "runs"
 ZOMBIE, ABORTS, TOTALS, DELETES = "zombie", "aborts", "totals", "deletes"
@@ -71,8 +71,14 @@ def mutant(
         assert name not in MUTANTS and change.__doc__
         about = " ".join(change.__doc__.split())
         MUTANTS[name] = Mutant(
-            name=name, run=run, mode=mode, about=about, change=change, pipeline=pipeline, alone=alone or run == BANK,
-        )  # fmt: skip
+            name=name,
+            run=run,
+            mode=mode,
+            about=about,
+            change=change,
+            pipeline=pipeline,
+            alone=alone or run == BANK,
+        )
         return change
 
     return add
@@ -133,8 +139,10 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": AGAIN}
     outputs, added = {}, []
     for topic, partition in sorted({(row["topic"], row["partition"]) for row in rows}):
-        mine = sorted((row for row in rows if (row["topic"], row["partition"]) == (topic, partition)),
-                      key=lambda row: int(row["source_offset"]))  # fmt: skip
+        mine = sorted(
+            (row for row in rows if (row["topic"], row["partition"]) == (topic, partition)),
+            key=lambda row: int(row["source_offset"]),
+        )
         end = run.pinned(topic, partition)
         last = end["end"] + len(mine) - 1
         for batch in run.log(topic, partition):
@@ -142,8 +150,15 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
                 same = [each for each in run.batches if each["producer_id"] == batch["producer_id"]]
                 batch = {**batch, "producer_epoch": max(each["producer_epoch"] for each in same)}
                 data = {**batch, "first": end["end"], "last": last, "records": len(mine), "fate": "visible"}
-                marker = {**batch, "first": last + 1, "last": last + 1, "records": 1, "control": "commit",
-                          "fate": "control", "coordinator_epoch": 0}  # fmt: skip
+                marker = {
+                    **batch,
+                    "first": last + 1,
+                    "last": last + 1,
+                    "records": 1,
+                    "control": "commit",
+                    "fate": "control",
+                    "coordinator_epoch": 0,
+                }
                 run.batches += [data, marker]
         for step, row in enumerate(mine):
             added.append({**row, **own, "offset": end["end"] + step})
@@ -188,8 +203,9 @@ def positions_of(run: RunData, row: Row) -> list[Row]:
 
 def turns(run: RunData, partition: int) -> list[Row]:
     """The positions that were committed on an input partition, in their order."""
-    return sorted((each for each in run.commits if each["partition"] == partition),
-                  key=lambda each: int(each["offset"]))  # fmt: skip
+    return sorted(
+        (each for each in run.commits if each["partition"] == partition), key=lambda each: int(each["offset"])
+    )
 
 
 def last_still_open(run: RunData, partition: int) -> None:

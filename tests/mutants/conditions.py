@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.metadata import entry_points
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -30,16 +31,32 @@ from unittest.mock import patch
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 
-from harness import registry
+from onceproof.verifiers import hidden
+from onceproof.verifiers.evidence import findings
+from onceproof.verifiers.evidence import spark as sessions
+from onceproof.verifiers.evidence.check import Check
 from tests.mutants.catalogue import MUTANTS, Mutant
 from tests.mutants.run import Packs
 from tests.mutants.variants import Variant, variants
 from tests.packing import Found, judge_each, together
-from verifiers import findings, hidden
-from verifiers import spark as sessions
 
-MODULES = ("accounts", "aggregate", "atomicity", "causes", "completeness", "exactly_once", "inputs", "offsets",
-           "order", "readers", "replicas", "summary", "tables", "transactions", "zombies")  # fmt: skip
+MODULES = (
+    "aggregate",
+    "atomicity",
+    "completeness",
+    "evidence.causes",
+    "evidence.fingerprints",
+    "evidence.suspects",
+    "evidence.tables",
+    "exactly_once",
+    "inputs",
+    "offsets",
+    "order",
+    "readers",
+    "replicas",
+    "transactions",
+    "zombies",
+)
 
 _NOBODY = "**nobody**"
 _PACK = 20  # mutants: more of them answer later, fewer of them in all later still
@@ -57,19 +74,32 @@ Lines marked `# speed` in the source decide how fast the answer comes, not which
 """
 
 
+_ROOT = "onceproof.verifiers"
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"{_ROOT}.{name}")
+
+
 @cache
 def _imported(name: str) -> frozenset[str]:
     """The verifiers' modules that this one uses, itself and all that those use among them."""
-    tree = ast.parse(Path(str(importlib.import_module(f"verifiers.{name}").__file__)).read_text())
+    tree = ast.parse(Path(str(_module(name).__file__)).read_text())
     froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    direct = {alias.name for node in froms if node.module == "verifiers" for alias in node.names}
-    direct |= {str(node.module).partition(".")[2] for node in froms if str(node.module).startswith("verifiers.")}
+    named = [f"{node.module}.{alias.name}" for node in froms for alias in node.names] + [str(n.module) for n in froms]
+    direct = {each.removeprefix(f"{_ROOT}.") for each in named if each.startswith(f"{_ROOT}.")}
     return frozenset({name}.union(*(_imported(each) for each in direct & set(MODULES) - {name})))
 
 
-def resting_on(module: str) -> list[Any]:
+def _now() -> list[Check]:
+    """The checks as their modules have them now, since a module that was loaded again has another one."""
+    registered = entry_points(group="onceproof.checks")
+    return [importlib.import_module(each.module).CHECK for each in registered]
+
+
+def resting_on(module: str) -> list[Check]:
     """The checks that use the module, as they are now."""
-    return [check for check in registry.checks() if module in _imported(check.__module__.rpartition(".")[2])]
+    return [check for check in _now() if module in _imported(check.run.__module__.removeprefix(f"{_ROOT}."))]
 
 
 class Judged:
@@ -107,7 +137,7 @@ class Judged:
     def _wrong(self, folder: Path, names: list[str], variant: Variant) -> list[str]:
         """What in this folder is judged otherwise, or what failed."""
         if folder not in self._right:
-            self._right[folder] = _judged(folder, len(names), registry.checks())
+            self._right[folder] = _judged(folder, len(names), _now())
         try:
             with _taken_out(variant):
                 each = _judged(folder, len(names), resting_on(variant.module))
@@ -121,7 +151,7 @@ class Judged:
         return wrong
 
 
-def _judged(folder: Path, cases: int, checks: Sequence[Any]) -> dict[str, list[Found]]:
+def _judged(folder: Path, cases: int, checks: Sequence[Check]) -> dict[str, list[Found]]:
     """What is found, without what stands around it in the log. A failure of Spark's is the module's only when a new
     session fails as well."""
     with (
@@ -149,7 +179,7 @@ def _few() -> list[Mutant]:
 @contextmanager
 def _taken_out(variant: Variant) -> Iterator[None]:
     """The module with one condition less, while the block runs."""
-    module = importlib.import_module(f"verifiers.{variant.module}")
+    module = _module(variant.module)
     original = Path(str(module.__file__)).read_text()
     _load(module, variant.tree)
     try:
@@ -161,7 +191,6 @@ def _taken_out(variant: Variant) -> Iterator[None]:
 def _load(module: ModuleType, code: Any) -> None:
     """Run a module's code again in its own namespace: whoever holds the module sees what it then is."""
     exec(compile(code, str(module.__file__), "exec"), module.__dict__)
-    registry.checks.cache_clear()
 
 
 def _line(variant: Variant, by: str, seconds: float) -> str:
@@ -192,8 +221,9 @@ def _write(table: Path, rows: Iterable[Sequence[str]], conditions: Iterable[Vari
     for each in conditions:
         there[each.module, _cell(each)].append(each.line)
     order, count, lines = list(there), sum(map(len, there.values())), []
-    for module, _, says, by in sorted((row for row in rows if (row[0], row[2]) in there),
-                                      key=lambda row: order.index((row[0], row[2]))):  # fmt: skip
+    for module, _, says, by in sorted(
+        (row for row in rows if (row[0], row[2]) in there), key=lambda row: order.index((row[0], row[2]))
+    ):
         if there[module, says]:
             lines.append(f"| {module} | {there[module, says].pop(0)} | {says} | {by} |")
     table.write_text(_HEAD.format(judged=len(lines), all=count) + "\n".join(lines) + "\n")
@@ -222,8 +252,11 @@ def _options() -> argparse.Namespace:
 def main() -> int:
     options = _options()
     told, conditions = _told(options.table), list(chain.from_iterable(map(variants, MODULES)))
-    todo = [each for each in (_unjudged(told, conditions) if options.new else conditions)
-            if each.module in (options.modules or MODULES)]  # fmt: skip
+    todo = [
+        each
+        for each in (_unjudged(told, conditions) if options.new else conditions)
+        if each.module in (options.modules or MODULES)
+    ]
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as work:
         mutants = Judged(Path(work), _hints(told))

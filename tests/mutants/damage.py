@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from onceproof.verifiers.verify import verify
 from tests.mutants.catalogue import RUNS
 from tests.rundata import RunData
-from verifiers.verify import verify
 
 Damage = Callable[[Path], str]
 DAMAGES: dict[str, Damage] = {}

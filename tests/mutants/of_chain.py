@@ -27,9 +27,9 @@ def made_of_an_aborted_record(run: RunData) -> Expected:
         partition = int(place.rpartition("/")[2])
         run.hide("middle", partition, first, last)
         made |= {(partition, offset) for offset in range(first, last + 1)}
-    return {"aborted-read": {
-        place_of(each) for each in run.outputs if (each["via_partition"], each["via_offset"]) in made
-    }}  # fmt: skip
+    return {
+        "aborted-read": {place_of(each) for each in run.outputs if (each["via_partition"], each["via_offset"]) in made}
+    }
 
 
 @mutant(CHAIN)
@@ -61,14 +61,18 @@ def half_passed_on_beside_losses(run: RunData) -> Expected:
     """The same, and the inputs right before and behind those were never passed on: offsets of the topic between are not
     those of the input."""
     partition, (_, first, last) = _of_two_partitions(run, "output")
-    own = {row["source_offset"] for row in run.outputs
-           if row["partition"] == partition and first <= row["offset"] <= last}  # fmt: skip
+    own = {
+        row["source_offset"] for row in run.outputs if row["partition"] == partition and first <= row["offset"] <= last
+    }
     run.hide("output", partition, first, last)
     rows = [run.made_of(partition, offset) for offset in (min(own) - 2, max(own) + 2)]
     for row in rows:
         run.remove_output(row)
-    [(_, shifted, _)] = [span for span in run.parts("output", partition) if span[2] - span[1] == last - first
-                         and span[1] <= first <= span[2]]  # fmt: skip
+    [(_, shifted, _)] = [
+        span
+        for span in run.parts("output", partition)
+        if span[2] - span[1] == last - first and span[1] <= first <= span[2]
+    ]
     return {"torn-transaction": {("output", partition, shifted)}, "lost": {input_of(row) for row in rows}}
 
 
@@ -178,9 +182,12 @@ def _manifest_between(run: RunData, row: Row) -> Row:
     """The manifest of the first service's transaction that wrote the record which this output was made of."""
     place = f"{run.prefix}middle/{row['via_partition']}"
     [manifest] = [
-        event for event in run.events if event["event"] == "invoke" and place in event["outputs"]
+        event
+        for event in run.events
+        if event["event"] == "invoke"
+        and place in event["outputs"]
         and event["outputs"][place][1] <= row["via_offset"] <= event["outputs"][place][2]
-    ]  # fmt: skip
+    ]
     return manifest
 
 
@@ -199,5 +206,15 @@ def _of_two_partitions(run: RunData, topic: str) -> tuple[int, list[int]]:
 def _delete(run: RunData, topic: str, *, start: int = 10, position: int = 20) -> None:
     run.pinned(topic, 0)["start"] = start
     mark = {"partition": 0, "position": position, "low_watermark": start}
-    run.events.insert(-1, {"at": 50.0, "source": "nemesis", "event": "records-deleted", "topic": topic,
-                           "partitions": [mark]})  # fmt: skip
+    run.events.insert(
+        -1,
+        {
+            "at": 50.0,
+            "source": "nemesis",
+            "event": "records-deleted",
+            "fault": "0-delete-records",
+            "to": "behind",
+            "topic": topic,
+            "partitions": [mark],
+        },
+    )

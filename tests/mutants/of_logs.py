@@ -130,16 +130,32 @@ def replicas_differ_and_one_is_ahead(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def hung(run: RunData) -> Expected:
     """A partition has an open transaction that no coordinator knows."""
-    run.open_transactions.append({"topic": f"{run.prefix}output", "partition": 1, "producer_id": 1, "producer_epoch": 0,
-                                  "start_offset": 30, "known_as": None})  # fmt: skip
+    run.open_transactions.append(
+        {
+            "topic": f"{run.prefix}output",
+            "partition": 1,
+            "producer_id": 1,
+            "producer_epoch": 0,
+            "start_offset": 30,
+            "known_as": None,
+        }
+    )
     return {"hung-transaction": {("output", 1, 30)}}
 
 
 @mutant(ZOMBIE)
 def open_and_known(run: RunData) -> Expected:
     """Nothing is asserted: a transaction is still open, and its coordinator knows it."""
-    run.open_transactions.append({"topic": f"{run.prefix}output", "partition": 1, "producer_id": 1, "producer_epoch": 0,
-                                  "start_offset": 30, "known_as": "worker-0"})  # fmt: skip
+    run.open_transactions.append(
+        {
+            "topic": f"{run.prefix}output",
+            "partition": 1,
+            "producer_id": 1,
+            "producer_epoch": 0,
+            "start_offset": 30,
+            "known_as": "worker-0",
+        }
+    )
     return {}
 
 
@@ -212,8 +228,11 @@ def batch_not_in_the_log(run: RunData) -> Expected:
     """Nothing is asserted by absence: a batch with one record is in no replica's log, and its record is unread."""
     row = pick(run)
     run.outputs.remove(row)
-    run.batches = [each for each in run.batches if each not in [
-        batch for batch in run.log("output", 0) if batch["first"] <= row["offset"] <= batch["last"]]]  # fmt: skip
+    run.batches = [
+        each
+        for each in run.batches
+        if each not in [batch for batch in run.log("output", 0) if batch["first"] <= row["offset"] <= batch["last"]]
+    ]
     return {}
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+from onceproof.verifiers.evidence.tables import TRANSACTION
 from tests.mutants.catalogue import (
     ABORTS,
     AGAIN,
@@ -24,8 +25,7 @@ from tests.mutants.catalogue import (
 )
 from tests.mutants.of_zombies import position_one_back
 from tests.packing import Place
-from tests.rundata import Row, RunData
-from verifiers.tables import TRANSACTION, worker_of
+from tests.rundata import Row, RunData, worker_of
 
 
 @mutant(ZOMBIE)
@@ -43,9 +43,11 @@ def position_never_sent(run: RunData) -> Expected:
     row = pick(run, "stock")
     gone = [each for each in positions_of(run, row) if each["partition"] == row["source_partition"]]
     run.commits = [each for each in run.commits if each not in gone]
-    return {"offset-divergence": {
-        place_of(each) for each in of_transaction(run, row) if each["source_partition"] == row["source_partition"]
-    }}  # fmt: skip
+    return {
+        "offset-divergence": {
+            place_of(each) for each in of_transaction(run, row) if each["source_partition"] == row["source_partition"]
+        }
+    }
 
 
 @mutant(ABORTS)
@@ -54,9 +56,11 @@ def position_short_of_the_last(run: RunData) -> Expected:
     row = pick(run, "stock")
     [short] = [each for each in positions_of(run, row) if each["partition"] == row["source_partition"]]
     short["position"] -= 1
-    return {"offset-divergence": {
-        place_of(run.made_of(short["partition"], short["position"], topic)) for topic in ("stock", "payment")
-    }}  # fmt: skip
+    return {
+        "offset-divergence": {
+            place_of(run.made_of(short["partition"], short["position"], topic)) for topic in ("stock", "payment")
+        }
+    }
 
 
 @mutant(TOTALS)
@@ -65,8 +69,9 @@ def position_aborted_beside_an_unread_output(run: RunData) -> Expected:
     row = pick(run, "sums")
     for each in positions_of(run, row):
         each["fate"] = "aborted"
-    run.outputs.remove(max((each for each in run.outputs if each["topic"] == "changelog"),
-                           key=lambda each: int(each["offset"])))  # fmt: skip
+    run.outputs.remove(
+        max((each for each in run.outputs if each["topic"] == "changelog"), key=lambda each: int(each["offset"]))
+    )
     return {"offset-divergence": {place_of(each) for each in of_transaction(run, row)}}
 
 
@@ -131,8 +136,10 @@ def position_of_an_aborted_transaction_beside_losses(run: RunData) -> Expected:
     rows.append(run.made_of(0, first, "stock"))
     for row in rows:
         run.remove_output(row)
-    return {"lost": {input_of(row) for row in rows},
-            "offset-divergence": {("input", each["partition"], each["position"]) for each in commits}}  # fmt: skip
+    return {
+        "lost": {input_of(row) for row in rows},
+        "offset-divergence": {("input", each["partition"], each["position"]) for each in commits},
+    }
 
 
 @mutant(ZOMBIE)

@@ -9,8 +9,11 @@ def skipped_by_a_reset(run: RunData) -> Expected:
     """Records were deleted past the position, and the consumer went on at the log start."""
     mark = _mark(run)
     mark["position"] = mark["low_watermark"] - 6
-    gone = [row for row in run.outputs if row["source_partition"] == 0
-            and mark["position"] <= row["source_offset"] < mark["low_watermark"]]  # fmt: skip
+    gone = [
+        row
+        for row in run.outputs
+        if row["source_partition"] == 0 and mark["position"] <= row["source_offset"] < mark["low_watermark"]
+    ]
     for row in gone:
         run.remove_output(row)
     return {"reset-skip": {input_of(row) for row in gone}}
@@ -117,5 +120,15 @@ def _deleted_behind(run: RunData) -> Row:
 
 def reset(run: RunData, expected: int, found: int, worker: int = 1) -> None:
     """A worker told that its position on input/0 was another than it had left it."""
-    run.events.append({"at": 1.0, "source": f"worker-{worker}", "incarnation": 1, "event": "position-reset", "t": 1.0,
-                       "partition": 0, "expected": expected, "found": found})  # fmt: skip
+    run.events.append(
+        {
+            "at": 1.0,
+            "source": f"worker-{worker}",
+            "incarnation": 1,
+            "event": "position-reset",
+            "t": 1.0,
+            "partition": 0,
+            "expected": expected,
+            "found": found,
+        }
+    )

@@ -1,8 +1,8 @@
 """Mutants of totals: an update that a state missed, a total that is another, one that cannot be read."""
 
+from onceproof.workloads.sums import amount
 from tests.mutants.catalogue import BANK, TOTALS, Expected, each_of, input_of, move_position, mutant, pick, place_of
 from tests.rundata import Row, RunData
-from workloads.sums import amount
 
 
 @mutant(TOTALS)
@@ -83,8 +83,10 @@ def observer_saw_another_total(run: RunData) -> Expected:
 def aborted_total_read(run: RunData) -> Expected:
     """Collect's reader shows a total of a transaction that was aborted; the next of its key does not go on from it."""
     batch = next(each for each in run.log("sums", 2) if each["fate"] == "aborted")
-    row = max((each for each in each_of(run, "sums", 2) if each["offset"] < batch["first"]
-               and len(_of_key(run, each)) > 1), key=lambda each: int(each["offset"]))  # fmt: skip
+    row = max(
+        (each for each in each_of(run, "sums", 2) if each["offset"] < batch["first"] and len(_of_key(run, each)) > 1),
+        key=lambda each: int(each["offset"]),
+    )
     run.outputs.append({**row, "offset": batch["first"], "total": row["total"] + 1_000})
     return {"aborted-read": {("sums", 2, batch["first"])}}
 
@@ -122,9 +124,10 @@ def debited_and_not_credited(run: RunData) -> Expected:
 def credit_forgotten_by_the_next_debit(run: RunData) -> Expected:
     """A balance goes on from the one before a credit: what came in on the other topic is missed."""
     row, following = next(
-        (one, other) for one in each_of(run, "credits", 0)
+        (one, other)
+        for one in each_of(run, "credits", 0)
         if len(rest := _of_account(run, one)) > 2 and (other := rest[1])["topic"] == "debits"
-    )  # fmt: skip
+    )
     for each in _of_account(run, following):
         each["total"] -= amount(row["number"])
     return {"wrong-aggregate": {place_of(following)}}
@@ -135,16 +138,22 @@ def position_one_back_of_the_bank(run: RunData) -> Expected:
     """The committed position is one below what debits and credits show."""
     move_position(run, 0, -1)
     last = 0, run.positions[0]
-    return {"offset-divergence": {
-        place_of(row) for row in run.outputs if (row["source_partition"], row["source_offset"]) == last
-    }}  # fmt: skip
+    return {
+        "offset-divergence": {
+            place_of(row) for row in run.outputs if (row["source_partition"], row["source_offset"]) == last
+        }
+    }
 
 
 def _of_key(run: RunData, row: Row, *topics: str) -> list[Row]:
     """This output and those of its key behind it, in its partition of its own topic, or of all of these topics."""
-    rows = [each for each in run.outputs if each["topic"] in (topics or (row["topic"],))
-            and (each["partition"], each["grouping"]) == (row["partition"], row["grouping"])
-            and each["source_offset"] >= row["source_offset"]]  # fmt: skip
+    rows = [
+        each
+        for each in run.outputs
+        if each["topic"] in (topics or (row["topic"],))
+        and (each["partition"], each["grouping"]) == (row["partition"], row["grouping"])
+        and each["source_offset"] >= row["source_offset"]
+    ]
     return sorted(rows, key=lambda each: int(each["source_offset"]))
 
 

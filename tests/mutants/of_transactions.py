@@ -86,8 +86,9 @@ def half_committed_between_two_that_are_lost(run: RunData) -> Expected:
     run.hide(row["topic"], row["partition"], part[1], part[2])
     for partition, (first, after) in run.invoke(row)["sources"].items():
         for offset in (first - 1, after):
-            beside = next((each for each in each_of(run, "payment", int(partition))
-                           if each["source_offset"] == offset), None)  # fmt: skip
+            beside = next(
+                (each for each in each_of(run, "payment", int(partition)) if each["source_offset"] == offset), None
+            )
             if beside is not None:
                 lost.add(input_of(beside))
                 run.remove_output(beside)
@@ -279,8 +280,13 @@ def no_transactions(run: RunData) -> Expected:
 
 def _stop_before_commit(run: RunData, row: Row, fault: str = "0-kill-worker") -> Row:
     """A worker told that it stood before the commit of the transaction that wrote this output; what it told."""
-    told = {**run.invoke(row), "event": "at-phase", "phase": "before-commit", "count": row["transaction"],
-            "fault": fault}  # fmt: skip
+    told = {
+        **run.invoke(row),
+        "event": "at-phase",
+        "phase": "before-commit",
+        "count": row["transaction"],
+        "fault": fault,
+    }
     run.events.append(told)
     return told
 

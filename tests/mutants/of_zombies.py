@@ -15,8 +15,7 @@ from tests.mutants.catalogue import (
     swap_with_next,
     turns,
 )
-from tests.rundata import Row, RunData
-from verifiers.tables import worker_of
+from tests.rundata import Row, RunData, worker_of
 
 
 @mutant(ZOMBIE)
@@ -82,8 +81,13 @@ def assigned_back(run: RunData) -> Expected:
     rows = [row for row in each_of(run, "output", 0) if same_transaction(row, last)]
     for each in (*rows, last):
         each.update({key: first[key] for key in ("worker", "incarnation")})
-    told = next(e for e in run.events if e["event"] == "assigned" and e["source"] == f"worker-{first['worker']}"
-                and e["incarnation"] == first["incarnation"])  # fmt: skip
+    told = next(
+        e
+        for e in run.events
+        if e["event"] == "assigned"
+        and e["source"] == f"worker-{first['worker']}"
+        and e["incarnation"] == first["incarnation"]
+    )
     again = {**told, "at": 1e9, "t": 1e9, "partitions": [0]}
     run.events.insert(2, again)
     return {}
@@ -111,8 +115,14 @@ def older_epoch_committed_in_disorder(run: RunData) -> Expected:
 def older_epoch_after_a_marker(run: RunData) -> Expected:
     """A batch was committed after a marker of a higher epoch of its producer, which had no batch there."""
     batch = _last_batch(run, 2, "stock")
-    marker = max((each for each in run.log("stock", 2) if each["control"] and each["first"] < batch["first"]
-                  and each["producer_id"] == batch["producer_id"]), key=lambda each: int(each["first"]))  # fmt: skip
+    marker = max(
+        (
+            each
+            for each in run.log("stock", 2)
+            if each["control"] and each["first"] < batch["first"] and each["producer_id"] == batch["producer_id"]
+        ),
+        key=lambda each: int(each["first"]),
+    )
     for each in run.log("stock", 2):
         if each["first"] == marker["first"]:
             each["producer_epoch"] = batch["producer_epoch"] + 1
@@ -178,8 +188,16 @@ def _zombie_commits(run: RunData) -> list[Row]:
     for partition, (_, after) in ((int(p), span) for p, span in told["sources"].items()):
         others = [each for each in turns(run, partition) if each["worker"] != worker]
         successor = next(each for each in others if each["position"] > after)
-        added.append({**successor, "offset": successor["offset"] + 0.5, "position": after, "worker": worker,
-                      "incarnation": told["incarnation"], "transaction": told["transaction"]})  # fmt: skip
+        added.append(
+            {
+                **successor,
+                "offset": successor["offset"] + 0.5,
+                "position": after,
+                "worker": worker,
+                "incarnation": told["incarnation"],
+                "transaction": told["transaction"],
+            }
+        )
     commit(run, added)
     return added
 
@@ -195,8 +213,13 @@ def _show(run: RunData) -> None:
             each["fate"] = "visible"
         for step, source in enumerate(range(first, after)):
             row = run.made_of(partition, source)
-            shown = {**row, "offset": batch["first"] + step, "worker": worker, "incarnation": told["incarnation"],
-                     "transaction": told["transaction"]}  # fmt: skip
+            shown = {
+                **row,
+                "offset": batch["first"] + step,
+                "worker": worker,
+                "incarnation": told["incarnation"],
+                "transaction": told["transaction"],
+            }
             run.outputs.append(shown)
             run.observed.append({**run.seen(row), "offset": shown["offset"], "at": told["t"] + 0.02})
         outputs[f"{run.prefix}output/{partition}"] = [after - first, batch["first"], batch["last"]]

@@ -11,28 +11,45 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness import pool, scenario
-from harness.run import Run
+from onceproof.harness.cluster import pool
+from onceproof.harness.model import scenario
+from onceproof.run.run import Run
 from tests.mutants.catalogue import RUNS
 from tests.rundata import RunData
 
-_SMALL = {"records": 900, "records_per_s": 150, "record_bytes": 64, "partitions": 3, "transaction_records": 20,
-          "keys": 50}  # fmt: skip
+_SMALL = {
+    "records": 900,
+    "records_per_s": 150,
+    "record_bytes": 64,
+    "partitions": 3,
+    "transaction_records": 20,
+    "keys": 50,
+}
 SCENARIOS: list[dict[str, Any]] = [
     {
         "name": "zombie",
         "about": "copy; a worker is stopped past session and transaction time-out and comes back",
         "workload": {"name": "copy", **_SMALL},
-        "faults": [{"name": "zombie", "when": {"worker": 0, "phase": "produced", "count": 12}, "fenced": "epoch",
-                    "past": ["session", "transaction"]}],
+        "faults": [
+            {
+                "name": "zombie",
+                "when": {"worker": 0, "phase": "produced", "count": 12},
+                "fenced": "epoch",
+                "past": ["session", "transaction"],
+            }
+        ],
     },
     {
         "name": "aborts",
         "about": "fan-out; a worker is killed with its transaction open, then a broker",
         "workload": {"name": "fan-out", **_SMALL},
         "faults": [
-            {"name": "kill-worker", "target": "worker-1", "when": {"worker": 1, "phase": "produced", "count": 8},
-             "lasts_s": 1},
+            {
+                "name": "kill-worker",
+                "target": "worker-1",
+                "when": {"worker": 1, "phase": "produced", "count": 8},
+                "lasts_s": 1,
+            },
             {"name": "kill", "target": "broker-2", "at_s": 4, "lasts_s": 4},
         ],
     },
@@ -41,8 +58,12 @@ SCENARIOS: list[dict[str, Any]] = [
         "about": "running sums; a worker is killed with its transaction open, then writes to the changelog are refused",
         "workload": {"name": "sums", **_SMALL},
         "faults": [
-            {"name": "kill-worker", "target": "worker-1", "when": {"worker": 1, "phase": "produced", "count": 8},
-             "lasts_s": 1},
+            {
+                "name": "kill-worker",
+                "target": "worker-1",
+                "when": {"worker": 1, "phase": "produced", "count": 8},
+                "lasts_s": 1,
+            },
             {"name": "refuse-writes", "topic": "changelog", "at_s": 4, "lasts_s": 2},
         ],
     },
@@ -56,24 +77,42 @@ SCENARIOS: list[dict[str, Any]] = [
         "name": "twice",
         "about": "two equal records for each input; a worker is killed with its transaction open",
         "workload": {"name": "tests/mutants/twice.py:TWICE", **_SMALL},
-        "faults": [{"name": "kill-worker", "target": "worker-1", "lasts_s": 1,
-                    "when": {"worker": 1, "phase": "produced", "count": 8}}],
+        "faults": [
+            {
+                "name": "kill-worker",
+                "target": "worker-1",
+                "lasts_s": 1,
+                "when": {"worker": 1, "phase": "produced", "count": 8},
+            }
+        ],
     },
     {
         "name": "bank",
         "about": "transfers between accounts; a worker is killed with its transaction open",
         "workload": {"name": "bank", **_SMALL},
-        "faults": [{"name": "kill-worker", "target": "worker-0", "lasts_s": 1,
-                    "when": {"worker": 0, "phase": "produced", "count": 8}}],
+        "faults": [
+            {
+                "name": "kill-worker",
+                "target": "worker-0",
+                "lasts_s": 1,
+                "when": {"worker": 0, "phase": "produced", "count": 8},
+            }
+        ],
     },
     {
         "name": "chain",
         "about": "two services with a topic between; the first is killed with its transaction open",
         "workload": {"name": "chain", **_SMALL},
-        "faults": [{"name": "kill-worker", "target": "worker-0", "lasts_s": 1,
-                    "when": {"worker": 0, "phase": "produced", "count": 8}}],
+        "faults": [
+            {
+                "name": "kill-worker",
+                "target": "worker-0",
+                "lasts_s": 1,
+                "when": {"worker": 0, "phase": "produced", "count": 8},
+            }
+        ],
     },
-]  # fmt: skip
+]
 
 
 def main(names: list[str]) -> int:

@@ -1,6 +1,6 @@
 """Judges every mutant and prints the table. Exit status 1 when one survives.
 
-    python -m tests.mutants.run [FILE]        the table, also into a Markdown file
+python -m tests.mutants.run [FILE]        the table, also into a Markdown file
 """
 
 import sys
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from onceproof.verifiers.evidence import spark as sessions
 from tests.mutants import (
     damage,
     of_chain,
@@ -27,11 +28,21 @@ from tests.mutants import (
 )
 from tests.mutants.catalogue import MUTANTS, Expected, Mutant
 from tests.packing import Found, judge, pack
-from verifiers import spark as sessions
 
 # Importing them fills the catalogue.
-MODULES = (of_records, of_order, of_transactions, of_zombies, of_positions, of_logs, of_ledger, of_resets, of_totals,
-           of_chain, of_twice)  # fmt: skip
+MODULES = (
+    of_records,
+    of_order,
+    of_transactions,
+    of_zombies,
+    of_positions,
+    of_logs,
+    of_ledger,
+    of_resets,
+    of_totals,
+    of_chain,
+    of_twice,
+)
 _HEAD = """# Mutants
 
 Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this

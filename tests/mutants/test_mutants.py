@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.verifiers.evidence import spark as sessions
 from tests.mutants import damage
 from tests.mutants.run import Packs, survivors
-from verifiers import spark as sessions
 
 
 @pytest.fixture(scope="module")

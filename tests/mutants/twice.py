@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.protocols import Output, Source, Workload, one_on_each
+from onceproof.harness.model.workload import Output, Source, Workload, one_on_each
 
 
 def twice(source: Source) -> Iterator[Output]:

@@ -32,7 +32,7 @@ class Variant:
 
 
 def variants(module: str) -> Iterator[Variant]:
-    source = Path(str(importlib.import_module(f"verifiers.{module}").__file__)).read_text()
+    source = Path(str(importlib.import_module(f"onceproof.verifiers.{module}").__file__)).read_text()
     lines, whole = source.splitlines(), ast.parse(source)
     parts = {part for node in ast.walk(whole) if isinstance(node, ast.JoinedStr) for part in node.values}
     for index, node in enumerate(ast.walk(whole)):
@@ -60,8 +60,9 @@ def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
     if isinstance(node, ast.BoolOp):
         return [
             (f"without {_short(value)}", ast.BoolOp(node.op, rest) if len(rest) > 1 else rest[0])
-            for value in node.values if (rest := [each for each in node.values if each is not value])
-        ]  # fmt: skip
+            for value in node.values
+            if (rest := [each for each in node.values if each is not value])
+        ]
     columns = "F." in ast.unparse(node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr) and columns:
         return [(f"without {_short(node.left)}", node.right), (f"without {_short(node.right)}", node.left)]
@@ -69,22 +70,34 @@ def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
         return []
     if isinstance(node, ast.If):
         guard = isinstance(node.body[-1], ast.Return | ast.Continue) and not node.orelse
-        return [(f"if {_short(node.test)}: {word}", ast.If(ast.Constant(word), node.body, node.orelse))
-                for word in ((False,) if guard else (True, False))]  # fmt: skip
+        return [
+            (f"if {_short(node.test)}: {word}", ast.If(ast.Constant(word), node.body, node.orelse))
+            for word in ((False,) if guard else (True, False))
+        ]
     if isinstance(node, ast.IfExp):
-        return [(f"{_short(node.test)}: taken as {word}", ast.IfExp(ast.Constant(word), node.body, node.orelse))
-                for word in (True, False)]  # fmt: skip
+        return [
+            (f"{_short(node.test)}: taken as {word}", ast.IfExp(ast.Constant(word), node.body, node.orelse))
+            for word in (True, False)
+        ]
     if isinstance(node, ast.comprehension):
-        return [(f"without `if {_short(each)}`",
-                 ast.comprehension(node.target, node.iter, [x for x in node.ifs if x is not each], node.is_async))
-                for each in node.ifs]  # fmt: skip
+        return [
+            (
+                f"without `if {_short(each)}`",
+                ast.comprehension(node.target, node.iter, [x for x in node.ifs if x is not each], node.is_async),
+            )
+            for each in node.ifs
+        ]
     if isinstance(node, ast.Call):
         return _of_call(node)
     if isinstance(node, ast.Constant | ast.JoinedStr):
         text = _text(node)
-        return [(f"no branch when {_shown(each[0])!r} in {_short(node)}",
-                 _text_node(f"{text[:each.start()]}false{text[each.end():]}", node))
-                for each in _BRANCH.finditer(text)]  # fmt: skip
+        return [
+            (
+                f"no branch when {_shown(each[0])!r} in {_short(node)}",
+                _text_node(f"{text[: each.start()]}false{text[each.end() :]}", node),
+            )
+            for each in _BRANCH.finditer(text)
+        ]
     return []
 
 
@@ -110,8 +123,12 @@ def _of_call(node: ast.Call) -> list[tuple[str, ast.AST]]:
         return [(f"where {_short(last)}: everything", _with(node, ast.Constant("true")))]
     if name == "when":
         never = ast.parse("F.lit(False)", mode="eval").body
-        return [(f"no branch for {_short(last) if last else ''} when {_short(node.args[0])}",
-                 ast.Call(node.func, [never, *node.args[1:]], node.keywords))]  # fmt: skip
+        return [
+            (
+                f"no branch for {_short(last) if last else ''} when {_short(node.args[0])}",
+                ast.Call(node.func, [never, *node.args[1:]], node.keywords),
+            )
+        ]
     return []
 
 
@@ -123,8 +140,10 @@ def _text(node: ast.Constant | ast.JoinedStr) -> str:
     """The text of an SQL string; what an f-string puts in is a hole with its number."""
     if isinstance(node, ast.Constant):
         return str(node.value)
-    return "".join(str(part.value) if isinstance(part, ast.Constant) else f"\x00{index}\x00"
-                   for index, part in enumerate(node.values))  # fmt: skip
+    return "".join(
+        str(part.value) if isinstance(part, ast.Constant) else f"\x00{index}\x00"
+        for index, part in enumerate(node.values)
+    )
 
 
 def _shown(text: str) -> str:

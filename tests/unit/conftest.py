@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.verifiers.evidence import spark as sessions
 from tests.unit.good_run import GoodRun
-from verifiers import spark as sessions
 
 
 @pytest.fixture(scope="session")

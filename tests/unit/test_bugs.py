@@ -5,22 +5,27 @@ from typing import Any
 
 import pytest
 
-from harness import clients, expectation, matrix, scenario
-from harness.expectation import Outcome
-from harness.places import scenarios_dir
-from harness.scenario import Scenario
-from harness.verdict import Finding, Reason
+from onceproof.harness.artifacts import clients
+from onceproof.harness.base.paths import scenarios_dir
+from onceproof.harness.judge import expectation
+from onceproof.harness.judge.expectation import RunOutcome
+from onceproof.harness.model import scenario
+from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.record.events import Died
+from onceproof.harness.record.history import Events
+from onceproof.harness.record.results import Finding, Reason
+from onceproof.suite import matrix
 
 
 def bug(name: str) -> Scenario:
     return scenario.load(scenarios_dir() / "bugs" / f"{name}.toml")
 
 
-def came(*found: str, client: str = "librdkafka", kafka: str = "4.3.1", version: int = 1, **more: Any) -> Outcome:
+def came(*found: str, client: str = "librdkafka", kafka: str = "4.3.1", version: int = 1, **more: Any) -> RunOutcome:
     findings = [Finding(cls=each, count=1, says="") for each in found]
     versions = {"kafka": kafka, "client": client, "transaction.version": str(version)}
-    given: dict[str, Any] = {"word": "invalid" if found else "valid", "reasons": (), "events": (), **more}
-    return Outcome(findings=findings, versions=versions, **given)
+    given: dict[str, Any] = {"word": "invalid" if found else "valid", "reasons": (), "events": Events(), **more}
+    return RunOutcome(findings=findings, versions=versions, **given)
 
 
 @pytest.mark.parametrize(
@@ -31,39 +36,54 @@ def came(*found: str, client: str = "librdkafka", kafka: str = "4.3.1", version:
         ("late-end-txn", came(client="java", version=2), "refuted", True),
         ("late-end-txn", came("aborted-read", client="java", version=2), "proved", False),  # it should be fixed there
         ("late-end-txn", came("lost"), "", False),
-        ("late-end-txn", came(client="java", version=2, word="unknown", reasons=[Reason(kind="vacuous", says="")]),
-         "", False),
+        (
+            "late-end-txn",
+            came(client="java", version=2, word="unknown", reasons=[Reason(kind="vacuous", says="")]),
+            "",
+            False,
+        ),
         ("late-produce", came(kafka="3.6.0"), "refuted", True),
         ("late-produce", came("hung-transaction", kafka="3.5.2", version=0), "proved", True),
         ("late-marker", came(kafka="4.1.2", version=2, client="java"), "refuted", False),
         ("late-marker", came(kafka="4.2.0", version=2, client="java"), "refuted", True),
         ("late-marker", came("aborted-read", kafka="4.2.0"), "proved", True),  # version 1 everywhere
     ],
-)  # fmt: skip
-def test_a_bug_is_expected_where_it_is_not_fixed(name: str, outcome: Outcome, result: str, met: bool) -> None:
+)
+def test_a_bug_is_expected_where_it_is_not_fixed(name: str, outcome: RunOutcome, result: str, met: bool) -> None:
     judged = expectation.judge(bug(name), outcome)
     assert (judged.result, judged.met) == (result, met)
 
 
 def test_a_bug_of_liveness_is_an_error_of_the_client_in_a_valid_run() -> None:
-    error = {"event": "died", "call": "abort", "code": "INVALID_TXN_STATE", "fatal": True}
+    error = Died(call="abort", code="INVALID_TXN_STATE", text="", fatal=True)
     each = bug("abort-of-nothing")
-    assert expectation.judge(each, came(events=[error])).result == "proved"
-    assert expectation.judge(each, came(events=[{**error, "fatal": False}])).result == "refuted"
-    assert expectation.judge(each, came("lost", events=[error])).result == ""
-    assert not expectation.judge(each, came(events=[error], client="java")).met
+    assert expectation.judge(each, came(events=Events([error]))).result == "proved"
+    assert expectation.judge(each, came(events=Events([error.model_copy(update={"fatal": False})]))).result == "refuted"
+    assert expectation.judge(each, came("lost", events=Events([error]))).result == ""
+    assert not expectation.judge(each, came(events=Events([error]), client="java")).met
 
 
-@pytest.mark.parametrize(("client", "level", "in_force"), [
-    ("librdkafka", 2, 1), ("librdkafka==2.6.1", 0, 0), ("java", 2, 2), ("java==3.9.2", 2, 1), ("java==4.0.0", 1, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("client", "level", "in_force"),
+    [
+        ("librdkafka", 2, 1),
+        ("librdkafka==2.6.1", 0, 0),
+        ("java", 2, 2),
+        ("java==3.9.2", 2, 1),
+        ("java==4.0.0", 1, 1),
+    ],
+)
 def test_the_transaction_version_in_force_is_the_lower(client: str, level: int, in_force: int) -> None:
     assert clients.transaction_version(client, {"transaction.version": level}) == in_force
 
 
 def test_cells_that_make_no_sense_say_so() -> None:
-    axes = matrix.Axes(kafka=["3.9.2", "4.3.1"], clients=["librdkafka", "java==3.9.2"],
-                       features={"transaction.version": [1, 2]}, protocols=["classic", "consumer"])  # fmt: skip
+    axes = matrix.Axes(
+        kafka=["3.9.2", "4.3.1"],
+        clients=["librdkafka", "java==3.9.2"],
+        features={"transaction.version": [1, 2]},
+        protocols=["classic", "consumer"],
+    )
     table = [cell for cell, _ in matrix.cells([bug("late-end-txn")], axes)]
     assert len(table) == 16
     assert all(cell.result.startswith("no transaction.version") for cell in table if cell.kafka == "3.9.2")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from harness import cli, commands
+from onceproof.cli import commands, main
 from tests.unit.good_run import GoodRun
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert cli.main(arguments) == commands.BAD_INPUT
+    assert main.main(arguments) == commands.BAD_INPUT
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
@@ -53,7 +53,7 @@ def test_verify_judges_a_folder_again_and_writes_the_report(
     spark: SparkSession, good_run: GoodRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = good_run.write(tmp_path / "run")
-    assert cli.main(["verify", str(folder)]) == commands.AS_EXPECTED
+    assert main.main(["verify", str(folder)]) == commands.AS_EXPECTED
     assert "valid" in capsys.readouterr().out
     page = (folder / "report.html").read_text()
     assert '<span class="verdict valid">valid</span>' in page
@@ -67,7 +67,7 @@ def test_verify_says_invalid_with_status_1(
 ) -> None:
     good_run.output(7)["digest"] ^= 1
     folder = good_run.write(tmp_path / "run")
-    assert cli.main(["verify", str(folder)]) == commands.NOT_AS_EXPECTED
+    assert main.main(["verify", str(folder)]) == commands.NOT_AS_EXPECTED
     assert "op-test-1-output/1 offset 3" in capsys.readouterr().out
     assert "op-test-1-output/1 offset 3" in (folder / "report.html").read_text()
     assert 'failures="1"' in (folder / "junit.xml").read_text()

@@ -4,29 +4,77 @@ from typing import Any
 
 import pytest
 
-from harness import registry, topology
-from harness.plan import PlannedFault, make
-from harness.protocols import Witness
-from harness.scenario import parse
-from harness.vacuity import vacuous
+from onceproof.harness.cluster import topology
+from onceproof.harness.context.fault import Witness
+from onceproof.harness.context.fault import fault as fault_named
+from onceproof.harness.judge.vacuity import vacuous
+from onceproof.harness.model import registry
+from onceproof.harness.model.plan import PlannedFault, make
+from onceproof.harness.model.scenario import parse
+from onceproof.harness.record.events import Event, kinds
+from onceproof.harness.record.events import parse as parse_event
+from onceproof.harness.record.history import Events
 
 AT = {"worker": 0, "phase": "produced", "count": 3}
 
 
-def planned(**spec: Any) -> PlannedFault:
+def planned(**spec: Any) -> PlannedFault[Any]:
     raw = {"name": "x", "about": "x", "workload": {"name": "copy"}, "faults": [spec]}
     return make(parse(raw, where="test"), 1).faults[0]
 
 
-def missing(fault: PlannedFault, *events: dict[str, Any]) -> str | None:
-    told = [{"fault": fault.id, "at": float(at), "source": "nemesis", **event} for at, event in enumerate(events)]
-    witness = registry.fault(fault.name)
+def missing(fault: PlannedFault[Any], *events: dict[str, Any]) -> str | None:
+    """What the fault misses in a history of these events, each with the keys that its kind needs besides."""
+    witness = fault_named(fault.name)
     assert isinstance(witness, Witness)
-    return witness.missing(fault, told)
+    return witness.missing(
+        fault, Events(_event({"fault": fault.id, "at": float(at), **event}) for at, event in enumerate(events))
+    )
+
+
+# What an event must have, and what no fault looks at.
+_BESIDES: dict[str, Any] = {
+    "node": "broker1",
+    "name": "x",
+    "transaction": 7,
+    "sources": {},
+    "records": 1,
+    "count": 1,
+    "phase": "x",
+    "link": "l",
+    "connection": 1,
+    "correlation": 1,
+    "action": "hold",
+    "key": 26,
+    "version": 1,
+    "client": "c",
+    "size": 1,
+    "text": "",
+    "state": "",
+    "code": 0,
+    "type": "fail",
+    "after_s": 1.0,
+    "waited_s": 1.0,
+    "to": "up-to",
+    "partitions": [],
+    "level": 1,
+    "coordinator": "broker1",
+    "role": "x",
+    "image": "",
+    "broken": 1,
+    "of": 1,
+}
+
+
+def _event(raw: dict[str, Any]) -> Event:
+    model = kinds()[raw["event"]]
+    needed = {key: _BESIDES[key] for key, field in model.model_fields.items() if field.is_required() and key not in raw}
+    known = {key: value for key, value in raw.items() if key == "event" or key in model.model_fields}
+    return parse_event({"source": "nemesis", **needed, **known})
 
 
 def test_every_fault_is_a_witness() -> None:
-    assert all(isinstance(fault, Witness) for fault in registry.faults().values())
+    assert all(isinstance(fault_named(name), Witness) for name in registry.names("fault"))
 
 
 @pytest.mark.parametrize(("name", "state"), [("kill", "exited"), ("pause", "paused")])
@@ -57,8 +105,9 @@ def test_all_links_must_have_been_broken() -> None:
     assert missing(fault) is not None
 
 
-@pytest.mark.parametrize(("to", "mark", "enough"), [("behind", 5, True), ("behind", 0, False), ("past", 9, True),
-                                                    ("past", 8, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("to", "mark", "enough"), [("behind", 5, True), ("behind", 0, False), ("past", 9, True), ("past", 8, False)]
+)
 def test_records_must_have_been_deleted(to: str, mark: int, enough: bool) -> None:
     fault = planned(name="delete-records", to=to, at_s=1)
     there = {"partition": 0, "position": 8, "low_watermark": mark}
@@ -86,31 +135,46 @@ def test_a_zombie_must_have_been_fenced_as_claimed(fenced: str, code: str, fatal
     assert missing(fault, target, {"event": "zombie-late"}, {"event": "outcome", **mine}, met) is not None
 
 
-@pytest.mark.parametrize(("commits", "enough"), [([("worker-0", 3)], True), ([("worker-1", 3)], False),
-                                                  ([("worker-1", 1.5), ("worker-0", 3)], False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("commits", "enough"),
+    [([("worker-0", 3)], True), ([("worker-1", 3)], False), ([("worker-1", 1.5), ("worker-0", 3)], False)],
+)
 def test_a_zombie_whose_position_was_sent_must_be_the_first_to_commit(
     commits: list[tuple[str, float]], enough: bool
 ) -> None:
     fault = planned(name="zombie", when=AT, fenced="never")
-    before: list[dict[str, Any]] = [{"event": "fault-target", "partitions": [0], "incarnation": 1},
-                                    {"event": "fault-injected"}, {"event": "zombie-late"}]  # fmt: skip
-    outcomes = [{"event": "outcome", "type": "ok", "source": source, "at": at, "sources": {"0": [1, 2]},
-                 "incarnation": 1} for source, at in commits]  # fmt: skip
+    before: list[dict[str, Any]] = [
+        {"event": "fault-target", "partitions": [0], "incarnation": 1},
+        {"event": "fault-injected"},
+        {"event": "zombie-late"},
+    ]
+    outcomes = [
+        {"event": "outcome", "type": "ok", "source": source, "at": at, "sources": {"0": [1, 2]}, "incarnation": 1}
+        for source, at in commits
+    ]
     assert (missing(fault, *before, *outcomes) is None) == enough
 
 
-HELD = {"name": "hold-request", "target": "worker-0", "api": "EndTxn", "when": AT,
-        "until": {"worker": 0, "phase": "produced", "count": 4}}  # fmt: skip
+HELD = {
+    "name": "hold-request",
+    "target": "worker-0",
+    "api": "EndTxn",
+    "when": AT,
+    "until": {"worker": 0, "phase": "produced", "count": 4},
+}
 REACHED = {"event": "at-phase", "fault": "0-hold-request/until"}
 
 
-@pytest.mark.parametrize(("events", "enough"), [
-    ([{"event": "request-matched"}, REACHED, {"event": "request-delivered"}], True),
-    ([{"event": "request-matched"}, REACHED], False),  # it never arrived
-    ([{"event": "request-matched"}, {"event": "request-delivered"}, REACHED], False),  # too early
-    ([REACHED, {"event": "request-matched"}, {"event": "request-delivered"}], False),
-    ([REACHED], False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("events", "enough"),
+    [
+        ([{"event": "request-matched"}, REACHED, {"event": "request-delivered"}], True),
+        ([{"event": "request-matched"}, REACHED], False),  # it never arrived
+        ([{"event": "request-matched"}, {"event": "request-delivered"}, REACHED], False),  # too early
+        ([REACHED, {"event": "request-matched"}, {"event": "request-delivered"}], False),
+        ([REACHED], False),
+    ],
+)
 def test_a_request_must_have_been_held_until_the_moment_that_is_named(events: list[Any], enough: bool) -> None:
     assert (missing(planned(**HELD), *events) is None) == enough
 
@@ -124,7 +188,7 @@ def test_a_response_must_have_been_dropped() -> None:
 def test_a_worker_must_have_given_its_transaction_up() -> None:
     fault = planned(name="abort", when=AT)
     target = {"event": "fault-target", "role": "worker-0", "incarnation": 1}
-    error = {"event": "error", "source": "worker-0", "incarnation": 1, "call": "process"}
+    error = {"event": "error", "source": "worker-0", "incarnation": 1, "call": "process", "code": "_APPLICATION"}
     assert missing(fault, target, error) is None
     assert missing(fault, target, {**error, "call": "commit"}) is not None
 
@@ -148,9 +212,11 @@ def test_a_feature_must_have_been_raised() -> None:
 
 def test_members_must_have_been_sent_away() -> None:
     fault = planned(name="rebalances", at_s=1)
-    away = [{"event": "worker-sent-away", "worker": f"worker-{worker}", "incarnation": 1} for worker in range(3)]
-    joined, gone = ([{"event": event, "source": f"worker-{worker}", "incarnation": 1} for worker in range(3)]
-                    for event in ("assigned", "exited"))  # fmt: skip
+    away = [{"event": "worker-sent-away", "role": f"worker-{worker}", "incarnation": 1} for worker in range(3)]
+    joined, gone = (
+        [{"event": event, "source": f"worker-{worker}", "incarnation": 1} for worker in range(3)]
+        for event in ("assigned", "exited")
+    )
     assert missing(fault, *away, *joined, *gone) is None
     assert missing(fault, *away, *joined, *gone[:2]) is not None
     assert missing(fault, *away, *joined[:2], *gone) is not None
@@ -159,8 +225,10 @@ def test_members_must_have_been_sent_away() -> None:
 
 def test_nodes_must_have_run_another_release_before() -> None:
     fault = planned(name="upgrade", at_s=1, to="4.3.1")
-    done = [{"event": "node-replaced", "node": node, "before": "kafka:4.2.0-1", "image": "kafka:4.3.1-1"}
-            for node in topology.NODES]  # fmt: skip
+    done = [
+        {"event": "node-replaced", "node": node, "before": "kafka:4.2.0-1", "image": "kafka:4.3.1-1"}
+        for node in topology.NODES
+    ]
     assert missing(fault, *done) is None
     assert missing(fault, *done[1:]) is not None
     assert missing(fault, {**done[0], "before": "kafka:4.3.1-1"}, *done[1:]) is not None
@@ -176,9 +244,11 @@ def test_a_node_that_had_to_be_killed_was_not_stopped() -> None:
 def test_less_load_than_was_asked_for_shows_less() -> None:
     asked = {"name": "x", "about": "x", "workload": {"name": "copy", "records": 100}}
     plan = make(parse(asked, where="test"), 1)
-    told = [{"at": 1.0, "source": "worker-0", "event": "outcome", "type": "ok"},
-            {"at": 2.0, "source": "generator", "event": "finished", "records": 120, "acknowledged": 100}]  # fmt: skip
-    assert vacuous(plan, told) == []
-    [reason] = vacuous(plan, [told[0], {**told[1], "acknowledged": 99}])
+    told: list[dict[str, Any]] = [
+        {"at": 1.0, "source": "worker-0", "event": "outcome", "type": "ok"},
+        {"at": 2.0, "source": "generator", "event": "finished", "records": 120, "acknowledged": 100},
+    ]
+    assert vacuous(plan, Events(map(_event, told))) == []
+    [reason] = vacuous(plan, Events(map(_event, [told[0], {**told[1], "acknowledged": 99}])))
     assert reason.kind == "vacuous"
     assert "99" in reason.says

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.verdict import Results
+from onceproof.harness.record import manifest
+from onceproof.harness.record.results import Results
+from onceproof.verifiers.verify import verify
 from tests.unit.good_run import GoodRun
-from verifiers import manifest
-from verifiers.verify import verify
 
 
 def samples(results: Results, cls: str) -> list[dict[str, Any]]:

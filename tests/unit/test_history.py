@@ -1,26 +1,28 @@
 """The history reads back whole, or is refused with the line that is wrong."""
 
+import re
 import threading
 from pathlib import Path
 
 import pytest
 
-from harness import history
-from harness.errors import BadInput, DeadlineError
-from harness.history import History
+from onceproof.harness.base.errors import BadInput, DeadlineError
+from onceproof.harness.record import history
+from onceproof.harness.record.events import FaultBegins, Ready
+from onceproof.harness.record.history import History
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     written = History(tmp_path / "history.jsonl")
-    written.append("worker-0", "ready", incarnation=1)
-    written.append("nemesis", "fault-begins", fault="0-kill")
+    written.append("worker-0", Ready(incarnation=1))
+    written.append("nemesis", FaultBegins(fault="0-kill", name="kill", open_transactions=[]))
     written.close()
     return tmp_path / "history.jsonl"
 
 
 def test_it_reads_back(path: Path) -> None:
-    assert [event["event"] for event in history.read(path)] == ["history", "ready", "fault-begins"]
+    assert [event.kind for event in history.read(path)] == ["history", "ready", "fault-begins"]
 
 
 def test_a_cut_in_the_middle_of_a_line_is_refused(path: Path) -> None:
@@ -37,15 +39,42 @@ def test_a_broken_line_is_refused(path: Path) -> None:
 
 
 def test_another_schema_is_refused(path: Path) -> None:
-    path.write_text(path.read_text().replace('"schema_version":1', '"schema_version":2'))
-    with pytest.raises(BadInput, match="schema_version 1"):
+    path.write_text(path.read_text().replace('"schema_version":2', '"schema_version":1'))
+    with pytest.raises(BadInput, match="schema_version 2"):
         history.read(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"at": 1.0, "source": "x", "event": "surprise"}', "unknown kind of event 'surprise'"),
+        ('{"at": 1.0, "source": "x", "event": ["ready"]}', "unknown kind of event"),
+        ('{"at": 1.0, "source": "x", "event": "exited"}', "exited: code: Field required"),
+        ('{"at": 1.0, "source": "x", "event": "exited", "code": "0"}', "exited: code: "),
+        ('{"at": 1.0, "source": "x", "event": "exited", "code": 0, "mood": "good"}', "exited: mood: "),
+        ("[1]", "expected an object"),
+        ("[" * 3000, "not JSON"),
+    ],
+)
+def test_a_line_of_an_unknown_kind_or_shape_is_refused(path: Path, line: str, says: str) -> None:
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(BadInput, match=f"line 4: {re.escape(says)}"):
+        history.read(path)
+
+
+def test_events_are_asked_for_by_kind_and_keys(path: Path) -> None:
+    events = history.read(path)
+    assert events.the(FaultBegins, fault="0-kill").name == "kill"
+    assert events.first(FaultBegins, fault="1-kill") is None
+    assert [each.incarnation for each in events.of(Ready, source="worker-0")] == [1]
+    with pytest.raises(LookupError, match="no FaultBegins"):
+        events.the(FaultBegins, fault="1-kill")
 
 
 def test_a_wait_ends_with_the_event_or_says_what_it_waited_for(tmp_path: Path) -> None:
     log = History(tmp_path / "h.jsonl")
-    threading.Timer(0.1, lambda: log.append("x", "wanted")).start()
-    assert log.wait("it", lambda event: event["event"] == "wanted", deadline_s=5)["source"] == "x"
+    threading.Timer(0.1, lambda: log.append("x", Ready())).start()
+    assert log.wait("it", Ready, deadline_s=5).source == "x"
     with pytest.raises(DeadlineError, match=r"waited 0\.1 s for the impossible"):
-        log.wait("the impossible", lambda event: False, deadline_s=0.1)
+        log.wait("the impossible", Ready, lambda event: False, deadline_s=0.1)
     log.close()

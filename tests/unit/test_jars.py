@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import jars, places
-from harness.errors import HarnessError
+from onceproof.harness.artifacts import jars
+from onceproof.harness.base import paths
+from onceproof.harness.base.errors import HarnessError
 
 
 def test_a_jar_is_made_once_for_what_the_source_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,8 +15,8 @@ def test_a_jar_is_made_once_for_what_the_source_says(tmp_path: Path, monkeypatch
     source.write_text("package p; record Answer(int value) {}")
     compiler = jars._compiler().parent
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path / "home"))
-    places.jars_dir().mkdir(parents=True)
-    (places.jars_dir() / jars.COMPILER).symlink_to(compiler)
+    paths.jars_dir().mkdir(parents=True)
+    (paths.jars_dir() / jars.COMPILER).symlink_to(compiler)
     made = jars.compiled("answer", [source], [])
     assert zipfile.ZipFile(made).namelist() == ["p/Answer.class"]
     before = made.stat().st_mtime_ns
@@ -26,11 +27,11 @@ def test_a_jar_is_made_once_for_what_the_source_says(tmp_path: Path, monkeypatch
     source.write_text("package p; record Answer(")
     with pytest.raises(HarnessError, match=r"Answer\.java and the others do not compile: [\s\S]*Syntax error"):
         jars.compiled("answer", [source], [])
-    assert set(places.jars_dir().glob("*.jar")) == {made, other}
+    assert set(paths.jars_dir().glob("*.jar")) == {made, other}
 
 
 def test_the_source_of_topics_compiles() -> None:
-    from verifiers import topics
+    from onceproof.verifiers.collect import topics
 
     [source, client] = topics.jars()
     assert "onceproof/TopicReader.class" in zipfile.ZipFile(source).namelist()

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from onceproof.verifiers.verify import verify
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.of_transactions import half_committed_within_a_topic
-from verifiers.verify import verify
 
 _DEADLINE_S = 300
 
@@ -24,7 +24,15 @@ def test_a_cluster_of_processes_says_the_same(spark: SparkSession, tmp_path: Pat
     run, expected = MUTANTS[half_committed_within_a_topic.__name__.replace("_", "-")].make()
     here, there = run.write(tmp_path / "here"), run.write(tmp_path / "there")
     verify(here)
-    command = [sys.executable, "-m", "harness.cli", "verify", str(there), "--spark-master", "local-cluster[2,1,1024]"]
+    command = [
+        sys.executable,
+        "-m",
+        "onceproof.cli.main",
+        "verify",
+        str(there),
+        "--spark-master",
+        "local-cluster[2,1,1024]",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
     assert (there / "results.json").exists(), done.stderr[-2000:]
     assert {finding["cls"] for finding in results(there)["findings"]} == set(expected)

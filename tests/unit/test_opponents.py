@@ -3,7 +3,8 @@
 import subprocess
 import sys
 
-from harness import opponents, wait
+from onceproof.bench import baselines
+from onceproof.harness.base import deadlines
 
 # A tenth of a gigabyte in the parent; a fork that starts no program, and a child that is one with as much.
 _HOLDS = "held = bytearray(100_000_000)"
@@ -22,13 +23,11 @@ os.waitpid(copy, 0)
 
 
 def test_a_copy_that_starts_no_program_is_not_counted_and_a_program_is() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
-        with opponents.peak(process.pid) as highest:
+        with baselines.peak(process.pid) as highest:
             process.stdout.readline()  # the child's memory is there
-            wait.until("a look at it", lambda: highest[0] > 200, deadline_s=10)
+            deadlines.until("a look at it", lambda: highest[0] > 200, deadline_s=10)
             process.communicate(b"0", timeout=20)
     assert highest[0] < 280

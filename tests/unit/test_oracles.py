@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
-from harness import plan
-from harness.scenario import parse
+from onceproof.harness.model import plan
+from onceproof.harness.model.scenario import parse
+from onceproof.verifiers.evidence import tables
 from tests.histories import Small, small_runs
 from tests.oracle import Oracle
 from tests.packing import judge, pack
-from verifiers import tables
 
 CASES = int(os.environ.get("ONCEPROOF_CASES", "1000"))
 PIPELINES = {"copy": (("output",), tables.SMALL), "fan-out": (("stock", "payment"), 0)}
@@ -30,8 +30,9 @@ def test_both_oracles_say_the_same(
     monkeypatch.setattr(tables, "SMALL", small)
     cases: list[Small] = []
 
-    @settings(max_examples=CASES, derandomize=True, database=None, deadline=None,
-              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(
+        max_examples=CASES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(small_runs(topics))
     def draw(run: Small) -> None:
         cases.append(run)

@@ -4,8 +4,8 @@ from collections import Counter
 
 from pyspark.sql import SparkSession
 
-from harness import payload
-from verifiers.spark import rows
+from onceproof.harness.record import payload
+from onceproof.verifiers.evidence.spark import rows
 
 
 def test_spark_computes_the_same_value_and_digest(spark: SparkSession) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import plan
-from harness.errors import BadInput
-from harness.scenario import Scenario, parse
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.model import plan
+from onceproof.harness.model.scenario import Scenario, parse
 
 RAW = {
     "name": "x",

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.provenance import parts_sql, passed_on, provenance, widths
-from verifiers.spark import rows
+from onceproof.harness.record.provenance import parts_sql, passed_on, provenance, widths
+from onceproof.verifiers.evidence.spark import rows
 
 Parts = tuple[int | None, ...]
 WIDEST = 99_999, 10**13 - 1, 999, 99_999, 10**10 - 1

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import scenario
-from harness.errors import BadInput
-from harness.places import scenarios_dir
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.paths import scenarios_dir
+from onceproof.harness.model import scenario
 
 GOOD = """
 name = "x"
@@ -46,16 +46,28 @@ def test_each_scenario_that_comes_with_onceproof_loads_and_is_named_as_its_file(
         ('name = "copy"', 'name = "copy"\nclient = "sarama"', "workload.client: String should match pattern"),
         ('name = "kill"', 'name = "kil"', "faults[0].name: unknown fault 'kil'; allowed: "),
         ('target = "broker-1"', 'target = "broker-9"', "faults[0].target: String should match pattern"),
-        ('name = "kill"\ntarget = "broker-1"', 'name = "partition"\nmode = "cut"\ntarget = "worker-3"',
-         "faults[0].target: worker-3; allowed: worker-0 to worker-1"),
+        (
+            'name = "kill"\ntarget = "broker-1"',
+            'name = "partition"\nmode = "cut"\ntarget = "worker-3"',
+            "faults[0].target: worker-3; allowed: worker-0 to worker-1",
+        ),
         ("broker-1", "leader:stock/0", "faults[0].target: leader:stock/0; allowed topics: input, output"),
         ("broker-1", "leader:output/6", "faults[0].target: leader:output/6; allowed partitions: 0 to 5"),
-        ('name = "kill"\ntarget = "broker-1"', 'name = "refuse-writes"\ntopic = "stock"',
-         "faults[0].topic: stock; allowed: output"),
-        ('name = "kill"\ntarget = "broker-1"', 'name = "partition"\nmode = "cut"\ntarget = "ring"\nlinks = "nodes"',
-         "links and direction: only of a target that is a node"),
-        ("[workload]", "[bug]\nissue = 'KAFKA-1'\n[[bug.fixed]]\nversion = 4\n[workload]",
-         "bug.fixed.0.version: unknown key; allowed: "),
+        (
+            'name = "kill"\ntarget = "broker-1"',
+            'name = "refuse-writes"\ntopic = "stock"',
+            "faults[0].topic: stock; allowed: output",
+        ),
+        (
+            'name = "kill"\ntarget = "broker-1"',
+            'name = "partition"\nmode = "cut"\ntarget = "ring"\nlinks = "nodes"',
+            "links and direction: only of a target that is a node",
+        ),
+        (
+            "[workload]",
+            "[bug]\nissue = 'KAFKA-1'\n[[bug.fixed]]\nversion = 4\n[workload]",
+            "bug.fixed.0.version: unknown key; allowed: ",
+        ),
         ("at_s = 1", "", "faults[0].scenario: give exactly one of at_s, when and after"),
         ("at_s = 1", 'when = { worker = 3, phase = "begun", count = 1 }', "faults[0].when.worker: 3; allowed: 0 to 1"),
         ("at_s = 1", 'when = { worker = 0, phase = "began", count = 1 }', "faults[0].when.phase: Input should be"),
@@ -65,7 +77,7 @@ def test_each_scenario_that_comes_with_onceproof_loads_and_is_named_as_its_file(
         ("[workload]", "[workload", "not TOML"),
         ('name = "x"', 'name = "X y"', "name: String should match pattern"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_one_is_refused_in_one_line(tmp_path: Path, old: str, new: str, says: str) -> None:
     with pytest.raises(BadInput) as refused:
         load(tmp_path, GOOD.replace(old, new, 1))

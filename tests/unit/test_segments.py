@@ -3,7 +3,7 @@
 import struct
 from pathlib import Path
 
-from verifiers import segments
+from onceproof.verifiers.collect import segments
 
 
 def batch(base: int, count: int, *, producer: int = -1, attributes: int = 0, body: bytes = b"") -> bytes:
@@ -20,9 +20,13 @@ def marker(base: int, kind: int, producer: int) -> bytes:
 
 def test_batches_and_their_fates(tmp_path: Path) -> None:
     (tmp_path / "00000000000000000000.log").write_bytes(
-        batch(0, 10) + batch(10, 5, producer=1, attributes=0x10) + batch(15, 5, producer=2, attributes=0x10)
-        + marker(20, 1, 1) + marker(21, 0, 2) + batch(22, 4, producer=1, attributes=0x10)
-    )  # fmt: skip
+        batch(0, 10)
+        + batch(10, 5, producer=1, attributes=0x10)
+        + batch(15, 5, producer=2, attributes=0x10)
+        + marker(20, 1, 1)
+        + marker(21, 0, 2)
+        + batch(22, 4, producer=1, attributes=0x10)
+    )
     rows = segments.replica(tmp_path)
     assert [(row[0], row[1]) for row in rows] == [(0, 9), (10, 14), (15, 19), (20, 20), (21, 21), (22, 25)]
     assert [row[-1] for row in rows] == ["visible", "visible", "aborted", "control", "control", "open"]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from harness import plan
-from harness.cli import main
-from harness.many import Line
-from harness.scenario import Scenario, parse
-from harness.soak import Soak
+from onceproof.cli.main import main
+from onceproof.harness.model import plan
+from onceproof.harness.model.scenario import Scenario, parse
+from onceproof.suite.batch import Line
+from onceproof.suite.soak import Soak
 
 
 def scenario(periods: int) -> Scenario:
@@ -35,11 +35,23 @@ def test_one_period_in_four_is_free_and_no_set_takes_two_nodes_or_a_worker_twice
 
 def soaked(*verdicts: str) -> Soak:
     lines = [
-        Line(scenario="copy", seed=seed, headline=verdict, verdict=verdict, as_expected=verdict == "valid",
-             expectation="expected valid", reasons=["why"], faults=["kill"], inputs=10, outputs=10, transactions=2,
-             phases={"work": 1.0}, folder=None)
+        Line(
+            scenario="copy",
+            seed=seed,
+            headline=verdict,
+            verdict=verdict,
+            as_expected=verdict == "valid",
+            expectation="expected valid",
+            reasons=["why"],
+            faults=["kill"],
+            inputs=10,
+            outputs=10,
+            transactions=2,
+            phases={"work": 1.0},
+            folder=None,
+        )
         for seed, verdict in enumerate(verdicts)
-    ]  # fmt: skip
+    ]
     return Soak(lines=lines)
 
 

@@ -3,8 +3,8 @@
 import json
 from dataclasses import asdict
 
-from harness import topology
-from harness.places import compose_dir
+from onceproof.harness.base.paths import compose_dir
+from onceproof.harness.cluster import topology
 
 
 def test_the_committed_links_are_those_of_the_topology() -> None:

@@ -9,11 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from harness import plan
+from onceproof.harness.model import plan
+from onceproof.harness.record import manifest
+from onceproof.harness.record.history import Events
+from onceproof.verifiers import verify as verify_module
+from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.tables import Tables
+from onceproof.verifiers.verify import verify
 from tests.unit.good_run import PREFIX, GoodRun
-from verifiers import manifest
-from verifiers.tables import Tables
-from verifiers.verify import verify
 
 OUT, IN = f"{PREFIX}-output", f"{PREFIX}-input"
 
@@ -53,13 +56,23 @@ def start_moved(run: GoodRun) -> None:
 
 def start_moved_further_than_deleted(run: GoodRun) -> None:
     start_moved(run)
-    run.note("records-deleted", partitions=[{"partition": 1, "position": 12, "low_watermark": 7}])
+    run.note(
+        "records-deleted",
+        fault="0-delete-records",
+        to="behind",
+        partitions=[{"partition": 1, "position": 12, "low_watermark": 7}],
+    )
 
 
 def acknowledged_nobody_knows_where(run: GoodRun) -> None:
     """The input below a log start was acknowledged without its offset, and has no output."""
     start_moved(run)
-    run.note("records-deleted", partitions=[{"partition": 1, "position": 12, "low_watermark": 9}])
+    run.note(
+        "records-deleted",
+        fault="0-delete-records",
+        to="behind",
+        partitions=[{"partition": 1, "position": 12, "low_watermark": 9}],
+    )
     run.ledger[7].update(offset=None, acknowledged=True)
     run.remove_output(run.output(7))
 
@@ -83,7 +96,7 @@ def zombie_kept_its_partitions(run: GoodRun) -> None:
     ]
     run.note("fault-target", fault="0-zombie", role="worker-0", incarnation=1, partitions=[0])
     for event in ("fault-begins", "fault-injected", "fault-healed"):
-        run.note(event, fault="0-zombie", open_transactions=[])
+        run.note(event, fault="0-zombie", name="zombie", open_transactions=[])
     run.events.insert(-1, {**run.events[3], "at": 55.0, "event": "outcome", "type": "ok"})
 
 
@@ -118,14 +131,15 @@ def test_what_is_not_known_is_not_valid(
 def test_a_check_that_raises_is_never_valid(
     spark: SparkSession, good_run: GoodRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: object) -> None:
+    def broken(_: object) -> Judged:
         raise RuntimeError("oops")
 
-    broken.__module__ = "verifiers.broken"
-    monkeypatch.setattr("harness.registry.checks", lambda: (broken,))
+    check = Check(name="broken", claim="it says oops", run=broken)
+    monkeypatch.setattr(verify_module, "all_checks", lambda _: [check])
     results = verify(good_run.write(tmp_path / "run"))
     assert (results.verdict, results.reasons[0].kind) == ("unknown", "harness-error")
     assert "oops" in results.reasons[0].says
+    assert (results.checks[0].name, results.checks[0].claim) == ("broken", "it says oops")
 
 
 def test_a_missing_table_is_never_valid(spark: SparkSession, good_run: GoodRun, tmp_path: Path) -> None:
@@ -143,7 +157,7 @@ def test_a_ledger_whose_footers_do_not_tell_is_read(spark: SparkSession, good_ru
     [part] = folder.glob("ledger/sent-*.parquet")
     for statistics in (True, False):
         pq.write_table(pq.read_table(part), part, write_statistics=statistics)
-        assert Tables(folder, spark, plan.read(folder / "plan.json"), []).unplaced == 3
+        assert Tables(folder, spark, plan.read(folder / "plan.json"), Events()).unplaced == 3
 
 
 def test_a_ledger_of_another_form_is_never_valid(spark: SparkSession, good_run: GoodRun, tmp_path: Path) -> None:
@@ -159,26 +173,25 @@ def test_a_ledger_of_another_form_is_never_valid(spark: SparkSession, good_run: 
 _KILLS_SPARK = """
 import sys
 from pathlib import Path
-from harness import registry
-from harness.verdict import CheckResult
-from verifiers.verify import verify
+from onceproof.verifiers import verify
+from onceproof.verifiers.evidence.check import Check, Judged
 
-first, *others = registry.checks()
+first, *others = verify.all_checks()
 
-def killer(tables):
+def kill(tables):
     context = tables.spark.sparkContext
     if sys.argv[2] == "killed":
         context._gateway.proc.kill()
         context._gateway.proc.wait(20)
     else:
         context._jsc.stop()
-    return CheckResult(name="killer", claim="")
+    return Judged(compared={})
 
-whole = registry.checks
-registry.checks = lambda: (first, killer, *others)
-print(verify(Path(sys.argv[1])).headline)
-registry.checks = whole
-print(verify(Path(sys.argv[1])).headline)
+whole = verify.all_checks
+verify.all_checks = lambda _: [first, Check(name="killer", claim="", run=kill), *others]
+print(verify.verify(Path(sys.argv[1])).headline)
+verify.all_checks = whole
+print(verify.verify(Path(sys.argv[1])).headline)
 """
 
 

@@ -6,12 +6,12 @@ The calls are those of the pipeline's loop, and each may raise ClientError, whic
 kind of error it is; the loop decides by kind alone.
 """
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from harness.protocols import Source
+from onceproof.harness.artifacts import clients
+from onceproof.harness.model.workload import Source
 
 
 class ClientError(Exception):
@@ -26,8 +26,13 @@ class ClientError(Exception):
         self.call, self.code, self.abortable, self.fatal, self.text = call, code, abortable, fatal, text
 
     def fields(self) -> dict[str, Any]:
-        return {"call": self.call, "code": self.code, "abortable": self.abortable, "fatal": self.fatal,
-                "text": self.text[:200]}  # fmt: skip
+        return {
+            "call": self.call,
+            "code": self.code,
+            "abortable": self.abortable,
+            "fatal": self.fatal,
+            "text": self.text[:200],
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +68,13 @@ class Driver(Protocol):
 
 def driver(client: str) -> Driver:
     """The driver of a client as a scenario names it, version or none. Only this one's library is then imported."""
-    return cast(Driver, importlib.import_module(f"workloads.clients.{client.partition('==')[0]}"))
+    if clients.family(client) == "java":
+        from onceproof.workloads.clients import java
+
+        return java
+    from onceproof.workloads.clients import librdkafka
+
+    return librdkafka
 
 
 class Reader(Protocol):

@@ -30,8 +30,11 @@ def membership(config: Mapping[str, Any], assignor: str) -> Settings:
     sessions: Settings = {"group.protocol": "consumer"}
     if config["group_protocol"] == "classic":
         session_timeout_ms = config["session_timeout_ms"]
-        sessions = {"session.timeout.ms": session_timeout_ms, "heartbeat.interval.ms": session_timeout_ms // 4,
-                    "partition.assignment.strategy": assignor}  # fmt: skip
+        sessions = {
+            "session.timeout.ms": session_timeout_ms,
+            "heartbeat.interval.ms": session_timeout_ms // 4,
+            "partition.assignment.strategy": assignor,
+        }
     if config["static_member"]:
         sessions["group.instance.id"] = config["name"]
     return {

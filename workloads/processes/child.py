@@ -1,8 +1,8 @@
 """The child's end of the pipe: configuration, commands, events, and dying with the harness.
 
-    child = Child.begin()          configuration from the file named on the command line
-    child.emit("ready")            a JSON line on stdout
-    child.stop_at("begun", 20)     waits for `go` when the plan armed this phase at this count
+child = Child.begin()          configuration from the file named on the command line
+child.emit("ready")            a JSON line on stdout
+child.stop_at("begun", 20)     waits for `go` when the plan armed this phase at this count
 """
 
 import ctypes

@@ -16,10 +16,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from harness import payload
-from harness.provenance import HEADER, provenance
-from workloads.processes.child import Child
-from workloads.processes.generator import Ledger
+from onceproof.harness.record import payload
+from onceproof.harness.record.provenance import HEADER, provenance
+from onceproof.workloads.processes.child import Child
+from onceproof.workloads.processes.generator import Ledger
 
 _CALL_DEADLINE_S = 60.0
 _FLUSH_DEADLINE_S = 120.0
@@ -34,8 +34,14 @@ class Filler:
         self._input, self._output = config["topics"]["input"], config["topics"]["output"]
         self._ledger = Ledger(Path(config["ledger"]), prefix=f"sent-{self._worker}")
         self._keys = payload.Keys(config["seed"], config["keys"], 0.0)
-        common = {"bootstrap.servers": config["bootstrap"], "enable.idempotence": True, "linger.ms": 20,
-                  "queue.buffering.max.kbytes": 65_536, "error_cb": self._failed, "log_level": 3}  # fmt: skip
+        common = {
+            "bootstrap.servers": config["bootstrap"],
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "queue.buffering.max.kbytes": 65_536,
+            "error_cb": self._failed,
+            "log_level": 3,
+        }
         self._inputs = Producer(common)
         transactional_id = config["transactional_id"]
         self._outputs = Producer({**common, "transactional.id": transactional_id, "retry.backoff.ms": 5})

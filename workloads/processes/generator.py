@@ -14,19 +14,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import xxhash
 from confluent_kafka import KafkaError, Producer
 
-from harness import payload
-from workloads.processes import parts
-from workloads.processes.child import Child
+from onceproof.harness.record import payload
+from onceproof.harness.record.tables import LEDGER
+from onceproof.workloads.processes import parts
+from onceproof.workloads.processes.child import Child
 
-SCHEMA = pa.schema(
-    [("number", pa.int64()), ("partition", pa.int32()), ("offset", pa.int64()), ("digest", pa.int64()),
-     ("acknowledged", pa.bool_())],
-    metadata={"schema_version": "2"},
-)
 _PART_RECORDS = 50_000
 _TICK_S = 0.02
 _BEGIN_DEADLINE_S = 300
@@ -50,7 +45,7 @@ class Ledger:
             self.write()
 
     def write(self) -> None:
-        parts.write(self._rows, SCHEMA, self._folder / f"{self._prefix}-{self._part:05d}.parquet")
+        parts.write(self._rows, LEDGER.arrow, self._folder / f"{self._prefix}-{self._part:05d}.parquet")
         self._rows = []
         self._part += 1
 

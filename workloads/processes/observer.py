@@ -14,19 +14,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from confluent_kafka import Consumer
 
-from harness import jars, payload
-from harness.scenario import DEFAULT_KAFKA
-from workloads.processes import parts
-from workloads.processes.child import Child
+from onceproof.harness.artifacts import jars
+from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
+from onceproof.harness.record import payload
+from onceproof.harness.record.tables import OBSERVED
+from onceproof.workloads.processes import parts
+from onceproof.workloads.processes.child import Child
 
-SCHEMA = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("number", pa.int64()),
-     ("digest", pa.int64()), ("at", pa.float64())],
-    metadata={"schema_version": "1"},
-)  # fmt: skip
 _PART_RECORDS = 100_000
 _QUIET_S = 1.0
 _LAST_S = 20.0
@@ -50,9 +46,7 @@ class Observer:
         else:
             self._watch_by_librdkafka()
         self._write()
-        self._child.emit(
-            "finished", topic=self._config["topic"], records=self._seen, not_understood=self._strange
-        )
+        self._child.emit("finished", topic=self._config["topic"], records=self._seen, not_understood=self._strange)
 
     def _watch_by_java(self) -> None:
         reader = subprocess.Popen(_command(self._config), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -75,11 +69,17 @@ class Observer:
         reader.terminate()
 
     def _watch_by_librdkafka(self) -> None:
-        reader = Consumer({
-            "bootstrap.servers": self._config["bootstrap"], "group.id": self._config["group"], "log_level": 3,
-            "isolation.level": "read_committed", "auto.offset.reset": "earliest", "enable.auto.commit": False,
-            **self._config["client_config"],
-        })  # fmt: skip
+        reader = Consumer(
+            {
+                "bootstrap.servers": self._config["bootstrap"],
+                "group.id": self._config["group"],
+                "log_level": 3,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **self._config["client_config"],
+            }
+        )
         reader.subscribe([self._config["topic"]])
         while not self._over():
             for message in reader.consume(1000, timeout=0.1):
@@ -106,20 +106,36 @@ class Observer:
             self._write()
 
     def _write(self) -> None:
-        parts.write(self._rows, SCHEMA, self._folder / f"observed-{self._part:05d}.parquet")
+        parts.write(self._rows, OBSERVED.arrow, self._folder / f"observed-{self._part:05d}.parquet")
         self._rows, self._part = [], self._part + 1
 
 
 def _command(config: dict[str, Any]) -> list[str]:
     show = ["print.partition=true", "print.offset=true", "print.key=true", "key.separator=\t"]
     return [
-        "setpriv", "--pdeathsig", "KILL",
-        "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=OFF",
-        "-cp", str(jars.kafka(DEFAULT_KAFKA) / "*"), "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        "--bootstrap-server", config["bootstrap"], "--topic", config["topic"], "--group", config["group"],
-        "--from-beginning", "--isolation-level", "read_committed", "--skip-message-on-error",
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "java",
+        "-Xmx128m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Dlog4j2.level=OFF",
+        "-cp",
+        str(jars.kafka(DEFAULT_KAFKA) / "*"),
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "--bootstrap-server",
+        config["bootstrap"],
+        "--topic",
+        config["topic"],
+        "--group",
+        config["group"],
+        "--from-beginning",
+        "--isolation-level",
+        "read_committed",
+        "--skip-message-on-error",
         *(part for each in show for part in ("--formatter-property", each)),
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """What people write today: a consumer, a dict, and a look at whether every input came out once. For benchmarks.
 
-    python -m workloads.processes.plain_reader '{"bootstrap": …, "input": …, "output": …}'
+    python -m onceproof.workloads.processes.plain_reader '{"bootstrap": …, "input": …, "output": …}'
 
 Inputs into a dict of number → digest, outputs taken out of it. Tuned: batches of 10,000, large fetches, no wait when
 the queue is full (`fetch.queue.backoff.ms`, whose default costs a factor of three), no garbage collector.
@@ -15,7 +15,7 @@ from typing import Any
 import xxhash
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from harness.payload import NUMBER_DIGITS
+from onceproof.harness.record.payload import NUMBER_DIGITS
 
 _BATCH = 10_000
 _SILENCE_MAX = 60  # polls of a second each
@@ -37,11 +37,19 @@ def main() -> None:
 
 def _values(bootstrap: str, topic: str) -> Iterator[bytes]:
     """The values of a topic, up to the end of each partition."""
-    reader = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": f"{topic}-plain", "isolation.level": "read_committed",
-        "enable.auto.commit": False, "enable.partition.eof": True, "fetch.queue.backoff.ms": 5,
-        "fetch.message.max.bytes": 16 << 20, "fetch.max.bytes": 100 << 20, "queued.max.messages.kbytes": 65_536,
-    })  # fmt: skip
+    reader = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"{topic}-plain",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 5,
+            "fetch.message.max.bytes": 16 << 20,
+            "fetch.max.bytes": 100 << 20,
+            "queued.max.messages.kbytes": 65_536,
+        }
+    )
     left = set(reader.list_topics(topic, timeout=10).topics[topic].partitions)
     reader.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in left])
     silent = 0

@@ -20,12 +20,12 @@ import secrets
 import sys
 from collections.abc import Iterable
 
-from harness import registry
-from harness.child import EXIT_FATAL
-from harness.protocols import Output, Source, Workload
-from harness.provenance import passed_on, provenance
-from workloads.clients import Batch, ClientError, Writer, driver
-from workloads.processes.child import Child
+from onceproof.harness.context.process import EXIT_FATAL
+from onceproof.harness.model import registry
+from onceproof.harness.model.workload import Output, Source, Workload
+from onceproof.harness.record.provenance import passed_on, provenance
+from onceproof.workloads.clients import Batch, ClientError, Writer, driver
+from onceproof.workloads.processes.child import Child
 
 APPLICATION_ERROR = "_APPLICATION"
 
@@ -44,7 +44,7 @@ class Worker:
         self._call_deadline_s: float = child.config["transaction_timeout_ms"] / 1000 + 1
 
     def run(self) -> None:
-        if self._wiring.names != "partition":
+        if self._wiring.transactional_id_scope != "partition":
             self._writers[None] = self._started(None)
         self._reader.start()
         self._child.emit("ready", client=self._driver.library())
@@ -54,11 +54,11 @@ class Worker:
                 self._take_over(batch.assigned)
             for reset in batch.resets:
                 self._child.emit("position-reset", **reset)
-            if batch.assigned and self._wiring.names == "partition":
+            if batch.assigned and self._wiring.transactional_id_scope == "partition":
                 # Before it was fenced, the last owner may have committed behind the position that was asked for.
                 self._reader.rewind()
                 continue
-            for part in batch.parts() if self._wiring.names == "partition" else [batch]:
+            for part in batch.parts() if self._wiring.transactional_id_scope == "partition" else [batch]:
                 if part.records and not self._whole(part):
                     break  # the reader went back to the committed positions: what is left comes again
         self._reader.close()
@@ -66,7 +66,7 @@ class Worker:
     def _take_over(self, partitions: list[int]) -> None:
         if self._wiring.assignment == "group" and not self._child.config["stage"]:
             self._child.emit("assigned", partitions=partitions)
-        if self._wiring.names == "partition":
+        if self._wiring.transactional_id_scope == "partition":
             # InitProducerId fences whoever had the partition before, and ends what it left open (KIP-98).
             self._writers |= {partition: self._started(partition) for partition in partitions}
         self._restore()
@@ -75,9 +75,9 @@ class Worker:
         name: str | None = self._child.config["transactional_id"]
         if not self._wiring.transactional:
             name = None
-        elif self._wiring.names == "partition":
+        elif self._wiring.transactional_id_scope == "partition":
             name = f"{self._child.config['prefix']}-partition-{partition}"
-        elif self._wiring.names == "process":
+        elif self._wiring.transactional_id_scope == "process":
             name = f"{name}-{secrets.token_hex(4)}"
         writer = self._driver.Writer(self._child.config, name)
         writer.start()
@@ -85,7 +85,7 @@ class Worker:
 
     def _whole(self, batch: Batch) -> bool:
         """One transaction; whether it was committed. Raises ClientError when the producer is no more."""
-        writer = self._writers[next(iter(batch.ranges)) if self._wiring.names == "partition" else None]
+        writer = self._writers[next(iter(batch.ranges)) if self._wiring.transactional_id_scope == "partition" else None]
         done = self._transact(batch, writer)
         self._transaction += 1
         return done
@@ -159,9 +159,10 @@ class Worker:
     def _send(self, writer: Writer, source: Source, output: Output) -> None:
         whose = (*self._identity, self._transaction)
         header = (
-            passed_on(source.header, *whose, source.partition, source.offset) if source.stage
+            passed_on(source.header, *whose, source.partition, source.offset)
+            if source.stage
             else provenance(source.partition, source.offset, *whose)
-        )  # fmt: skip
+        )
         writer.send(self._topics[output.topic], output.partition, output.key, output.value, header)
 
     def _send_offsets(self, batch: Batch, writer: Writer) -> None:
@@ -195,8 +196,9 @@ class Worker:
 
     def _stuck(self, call: str, batch: Batch) -> None:
         """A call that never returns, before commit was called."""
-        error = ClientError(call, "_NEVER_RETURNED", abortable=False, fatal=True,
-                            text=f"no answer within {self._call_deadline_s:g} s")  # fmt: skip
+        error = ClientError(
+            call, "_NEVER_RETURNED", abortable=False, fatal=True, text=f"no answer within {self._call_deadline_s:g} s"
+        )
         self._failed(error, "fail", batch)
         self._child.emit("died", **error.fields())
         os._exit(EXIT_FATAL)

@@ -2,8 +2,8 @@
 
 import jpype
 
-from workloads.clients.java.reader import Reader
-from workloads.clients.java.writer import Writer
+from onceproof.workloads.clients.java.reader import Reader
+from onceproof.workloads.clients.java.writer import Writer
 
 __all__ = ["Reader", "Writer", "library"]
 

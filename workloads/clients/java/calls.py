@@ -6,15 +6,22 @@ from typing import Any, TypeVar
 
 import jpype
 
-from harness import clients, jars
-from harness.scenario import DEFAULT_KAFKA
-from workloads.clients import ClientError
-from workloads.clients.settings import Settings, settled
+from onceproof.harness.artifacts import clients, jars
+from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
+from onceproof.workloads.clients import ClientError
+from onceproof.workloads.clients.settings import Settings, settled
 
 Result = TypeVar("Result")
 CALL_TIMEOUT_MS = 5000
-_FATAL = {"PRODUCER_FENCED", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE",
-          "UNSUPPORTED_VERSION", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}  # fmt: skip
+_FATAL = {
+    "PRODUCER_FENCED",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "INVALID_PRODUCER_ID_MAPPING",
+    "INVALID_TXN_STATE",
+    "UNSUPPORTED_VERSION",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+}
 
 
 def start_jvm(config: Mapping[str, Any]) -> None:
@@ -23,20 +30,28 @@ def start_jvm(config: Mapping[str, Any]) -> None:
         return
     libs = jars.kafka(clients.version(config["client"]) or DEFAULT_KAFKA)
     jpype.startJVM(
-        "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xrs",
-        "-Dlog4j2.level=OFF", "-Dlog4j2.StatusLogger.level=OFF",
-        classpath=[str(libs / "*")], convertStrings=False,
-    )  # fmt: skip
+        "-Xmx192m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xrs",
+        "-Dlog4j2.level=OFF",
+        "-Dlog4j2.StatusLogger.level=OFF",
+        classpath=[str(libs / "*")],
+        convertStrings=False,
+    )
 
 
 def configured(config: Mapping[str, Any], ours: Settings) -> Settings:
     """Any client of this library."""
-    return settled(config, {
-        "metadata.max.age.ms": 5000,
-        "request.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
-        "default.api.timeout.ms": max(config["request_timeout_ms"], CALL_TIMEOUT_MS),
-        **ours,
-    })  # fmt: skip
+    return settled(
+        config,
+        {
+            "metadata.max.age.ms": 5000,
+            "request.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
+            "default.api.timeout.ms": max(config["request_timeout_ms"], CALL_TIMEOUT_MS),
+            **ours,
+        },
+    )
 
 
 def properties(settings: Mapping[str, Any]) -> Any:

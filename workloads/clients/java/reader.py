@@ -9,10 +9,10 @@ from typing import Any
 
 import jpype
 
-from harness.protocols import Source
-from harness.provenance import HEADER
-from workloads.clients import Batch, ClientError
-from workloads.clients.java.calls import (
+from onceproof.harness.model.workload import Source
+from onceproof.harness.record.provenance import HEADER
+from onceproof.workloads.clients import Batch, ClientError
+from onceproof.workloads.clients.java.calls import (
     CALL_TIMEOUT_MS,
     call,
     configured,
@@ -22,14 +22,17 @@ from workloads.clients.java.calls import (
     properties,
     start_jvm,
 )
-from workloads.clients.settings import Settings, membership, patience_s
+from onceproof.workloads.clients.settings import Settings, membership, patience_s
 
 _POLL_TIMEOUT_MS = 100
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _VALUES = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 _PACKAGE = "org.apache.kafka.clients.consumer"
-_ASSIGNORS = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",
-              "cooperative-sticky": "CooperativeStickyAssignor"}  # fmt: skip
+_ASSIGNORS = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
 
 
 class Reader:
@@ -40,10 +43,17 @@ class Reader:
         self._stage: int = config["stage"]
         self._fixed: list[int] | None = config["fixed"]
         self._patience_s = patience_s(config)
-        self._consumer = self._made(configured(config, {
-            **_VALUES, **membership(config, f"{_PACKAGE}.{_ASSIGNORS[config['assignor']]}"),
-            "max.poll.records": config["transaction_records"], "fetch.max.wait.ms": 100,
-        }))  # fmt: skip
+        self._consumer = self._made(
+            configured(
+                config,
+                {
+                    **_VALUES,
+                    **membership(config, f"{_PACKAGE}.{_ASSIGNORS[config['assignor']]}"),
+                    "max.poll.records": config["transaction_records"],
+                    "fetch.max.wait.ms": 100,
+                },
+            )
+        )
         self._rebalanced = False
         self._assigned: list[int] = []
         self._next: dict[int, int] = {}
@@ -142,8 +152,14 @@ class Reader:
         if self._stage:
             found = record.headers().lastHeader(HEADER)
             header = bytes(found.value()) if found is not None else b""
-        return Source(partition=partition, offset=offset, key=bytes(record.key() or b""),
-                      value=bytes(record.value() or b""), header=header, stage=self._stage)  # fmt: skip
+        return Source(
+            partition=partition,
+            offset=offset,
+            key=bytes(record.key() or b""),
+            value=bytes(record.value() or b""),
+            header=header,
+            stage=self._stage,
+        )
 
     def _listener(self) -> Any:
         """Called inside `poll`. One poll may see several rebalances, and each may add to what is ours."""

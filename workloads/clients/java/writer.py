@@ -5,16 +5,9 @@ from typing import Any
 
 import jpype
 
-from harness.provenance import HEADER
-from workloads.clients.java.calls import (
-    CALL_TIMEOUT_MS,
-    call,
-    configured,
-    positions,
-    properties,
-    start_jvm,
-)
-from workloads.clients.settings import patience_s, production
+from onceproof.harness.record.provenance import HEADER
+from onceproof.workloads.clients.java.calls import CALL_TIMEOUT_MS, call, configured, positions, properties, start_jvm
+from onceproof.workloads.clients.settings import patience_s, production
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
 
@@ -31,10 +24,20 @@ class Writer:
         ours = production(config, transactional_id)
         # A batch is given up after this; it must be at least linger and request time-out together.
         patience = max(config["message_timeout_ms"], config["request_timeout_ms"] + ours["linger.ms"])
-        self._producer = producer(properties(configured(config, {
-            **ours, "key.serializer": _BYTES, "value.serializer": _BYTES, "delivery.timeout.ms": patience,
-            "max.block.ms": CALL_TIMEOUT_MS,
-        })))  # fmt: skip
+        self._producer = producer(
+            properties(
+                configured(
+                    config,
+                    {
+                        **ours,
+                        "key.serializer": _BYTES,
+                        "value.serializer": _BYTES,
+                        "delivery.timeout.ms": patience,
+                        "max.block.ms": CALL_TIMEOUT_MS,
+                    },
+                )
+            )
+        )
 
     def start(self) -> None:
         if self._transactional:

@@ -4,8 +4,8 @@ import importlib.metadata
 
 import confluent_kafka
 
-from workloads.clients.librdkafka.reader import Reader
-from workloads.clients.librdkafka.writer import Writer
+from onceproof.workloads.clients.librdkafka.reader import Reader
+from onceproof.workloads.clients.librdkafka.writer import Writer
 
 __all__ = ["Reader", "Writer", "library"]
 

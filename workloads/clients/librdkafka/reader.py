@@ -21,10 +21,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from harness.protocols import Source
-from harness.provenance import HEADER
-from workloads.clients import Batch, ClientError
-from workloads.clients.librdkafka.calls import (
+from onceproof.harness.model.workload import Source
+from onceproof.harness.record.provenance import HEADER
+from onceproof.workloads.clients import Batch, ClientError
+from onceproof.workloads.clients.librdkafka.calls import (
     CALL_TIMEOUT_S,
     call,
     client_error,
@@ -32,7 +32,7 @@ from workloads.clients.librdkafka.calls import (
     positions,
     retrying,
 )
-from workloads.clients.settings import membership, patience_s
+from onceproof.workloads.clients.settings import membership, patience_s
 
 _POLL_TIMEOUT_S = 0.1
 
@@ -48,10 +48,17 @@ class Reader:
         # Who hands out the partitions bit by bit, takes and gives them back so too.
         self._eager = config["group_protocol"] == "classic" and config["assignor"] != "cooperative-sticky"
         self._patience_s = patience_s(config)
-        self._consumer = Consumer(configured(config, {
-            **membership(config, config["assignor"]), "fetch.wait.max.ms": 100, "fetch.queue.backoff.ms": 5,
-            "queued.max.messages.kbytes": 4096,
-        }))  # fmt: skip
+        self._consumer = Consumer(
+            configured(
+                config,
+                {
+                    **membership(config, config["assignor"]),
+                    "fetch.wait.max.ms": 100,
+                    "fetch.queue.backoff.ms": 5,
+                    "queued.max.messages.kbytes": 4096,
+                },
+            )
+        )
         self._rebalanced = False
         self._assigned: list[int] = []
         self._next: dict[int, int] = {}
@@ -114,16 +121,24 @@ class Reader:
         def high_watermark() -> None:
             admin = AdminClient(configured(self._config, {}))
             told = admin.list_offsets(
-                {TopicPartition(topic, partition): OffsetSpec.latest()}, request_timeout=CALL_TIMEOUT_S,
+                {TopicPartition(topic, partition): OffsetSpec.latest()},
+                request_timeout=CALL_TIMEOUT_S,
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            )  # fmt: skip
+            )
             ends[:] = [each.result(CALL_TIMEOUT_S).offset for each in told.values()]
 
         self._retrying("list-offsets", high_watermark)
-        reader = Consumer(configured(self._config, {
-            "group.id": f"{self._config['name']}-restores", "enable.partition.eof": True,
-            "isolation.level": "read_committed", "enable.auto.commit": False,
-        }))  # fmt: skip
+        reader = Consumer(
+            configured(
+                self._config,
+                {
+                    "group.id": f"{self._config['name']}-restores",
+                    "enable.partition.eof": True,
+                    "isolation.level": "read_committed",
+                    "enable.auto.commit": False,
+                },
+            )
+        )
         try:
             reader.assign([place])
             yield from self._until(reader, ends[0])
@@ -161,8 +176,14 @@ class Reader:
         header = b""
         if self._stage:
             header = next((value for name, value in message.headers() or () if name == HEADER), b"")
-        return Source(partition=message.partition(), offset=message.offset(), key=message.key() or b"",
-                      value=message.value() or b"", header=header, stage=self._stage)  # fmt: skip
+        return Source(
+            partition=message.partition(),
+            offset=message.offset(),
+            key=message.key() or b"",
+            value=message.value() or b"",
+            header=header,
+            stage=self._stage,
+        )
 
     def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """One poll may see several rebalances, and each may add to what is ours."""

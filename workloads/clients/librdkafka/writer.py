@@ -6,9 +6,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from harness.provenance import HEADER
-from workloads.clients import ClientError
-from workloads.clients.librdkafka.calls import (
+from onceproof.harness.record.provenance import HEADER
+from onceproof.workloads.clients import ClientError
+from onceproof.workloads.clients.librdkafka.calls import (
     CALL_TIMEOUT_S,
     call,
     client_error,
@@ -16,7 +16,7 @@ from workloads.clients.librdkafka.calls import (
     positions,
     retrying,
 )
-from workloads.clients.settings import patience_s, production
+from onceproof.workloads.clients.settings import patience_s, production
 
 
 class Writer:
@@ -25,10 +25,16 @@ class Writer:
         self._patience_s = patience_s(config)
         self._delivered: dict[str, list[int]] = {}
         self._failed: KafkaError | None = None
-        self._producer = Producer(configured(config, {
-            **production(config, transactional_id), "message.timeout.ms": config["message_timeout_ms"],
-            "socket.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
-        }))  # fmt: skip
+        self._producer = Producer(
+            configured(
+                config,
+                {
+                    **production(config, transactional_id),
+                    "message.timeout.ms": config["message_timeout_ms"],
+                    "socket.timeout.ms": min(config["request_timeout_ms"], config["transaction_timeout_ms"]),
+                },
+            )
+        )
 
     def start(self) -> None:
         if self._transactional:

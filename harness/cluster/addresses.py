@@ -1,0 +1,49 @@
+"""Where a cluster may live: a project name, host ports and a subnet that nobody else on this machine uses."""
+
+import secrets
+import socket
+from dataclasses import dataclass
+
+import docker
+import psutil
+
+from onceproof.harness.base.errors import HarnessError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """What a cluster was given: names and numbers no other cluster on this machine has."""
+
+    name: str
+    ports: int
+    subnet: str
+
+
+def free_address() -> Address:
+    """A project name, a block of a hundred host ports and a /24 that nobody uses. Call it under the pool's lock."""
+    client = docker.from_env(timeout=20)
+    try:
+        subnets = {
+            config.get("Subnet", "")
+            for network in client.networks.list()
+            for config in (network.attrs.get("IPAM", {}).get("Config") or [])
+        }
+    finally:
+        client.close()
+    local = {address.address for each in psutil.net_if_addrs().values() for address in each}
+    for number in range(100):
+        ports, subnet = 190 + number, f"10.213.{number}"
+        taken = any(used.startswith(f"{subnet}.") for used in (*subnets, *local))
+        if not taken and all(_port_free(ports * 100 + offset) for offset in (0, 1, 2, 3, 11, 21, 31, 41)):
+            return Address(name=f"onceproof-{number:02d}-{secrets.token_hex(2)}", ports=ports, subnet=subnet)
+    raise HarnessError("no free block of ports 19000 to 28999 with a free subnet 10.213.0.0 to 10.213.99.0")
+
+
+def _port_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,297 @@
+"""Questions to a cluster, and orders, through Apache's own Java Admin client, kept in this process by JPype.
+
+confluent-kafka's AdminClient cannot describe transactions or producers; the brokers' command-line tools can, but
+start a JVM for each question. This one answers in milliseconds. One JVM serves every cluster of the process.
+
+All methods raise AdminError (a HarnessError) when the cluster does not answer within five seconds.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jpype
+
+from onceproof.harness.artifacts import jars
+from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
+from onceproof.harness.base.errors import HarnessError
+
+_CALL_TIMEOUT_MS = 5000
+_jvm_lock = threading.Lock()
+
+Partition = tuple[str, int]
+Isolation = Literal["read_committed", "read_uncommitted"]
+
+
+class AdminError(HarnessError):
+    """The cluster refused or did not answer; the message carries Kafka's own error."""
+
+
+# A transactional id's states, as Kafka spells them, in which a transaction of its is not over.
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionState:
+    """Leader (None while there is none), replicas and in-sync replicas, as Kafka node ids."""
+
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transaction:
+    """What the coordinator says of a transactional id. `state` as Kafka spells it (Ongoing, PrepareCommit, …)."""
+
+    transactional_id: str
+    coordinator: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[Partition, ...]
+
+    @property
+    def open(self) -> bool:
+        return self.state in OPEN_STATES
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenProducer:
+    """A producer that has an open transaction in a partition, as the partition's leader says."""
+
+    partition: Partition
+    producer_id: int
+    producer_epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    client_id: str
+    partitions: tuple[Partition, ...]
+
+
+def start_jvm() -> None:
+    """Start the process's JVM, once. It takes the Java client of the default Kafka version."""
+    with _jvm_lock:
+        if not jpype.isJVMStarted():
+            jpype.startJVM(
+                "-Xmx256m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-Xrs",
+                "-Dlog4j2.level=OFF",
+                "-Dlog4j2.StatusLogger.level=OFF",
+                classpath=[str(jars.kafka(DEFAULT_KAFKA) / "*")],
+                convertStrings=False,
+            )
+
+
+class Admin:
+    """One Java Admin client. Safe to use from several threads."""
+
+    def __init__(self, bootstrap: str, *, name: str) -> None:
+        start_jvm()
+        self._admin_package = jpype.JPackage("org.apache.kafka.clients.admin")
+        self._common = jpype.JPackage("org.apache.kafka.common")
+        config = jpype.java.util.Properties()
+        for key, value in {
+            "bootstrap.servers": bootstrap,
+            "client.id": f"{name}-admin",
+            "request.timeout.ms": "2500",
+            "default.api.timeout.ms": str(_CALL_TIMEOUT_MS),
+            "reconnect.backoff.max.ms": "300",
+            "metadata.max.age.ms": "1000",
+        }.items():
+            config.setProperty(key, value)
+        self._client = self._admin_package.Admin.create(config)
+
+    def close(self) -> None:
+        self._client.close(jpype.java.time.Duration.ofSeconds(2))
+
+    # Cluster
+
+    def brokers(self) -> list[int]:
+        return sorted(int(node.id()) for node in _get(self._client.describeCluster().nodes()))
+
+    def controller_leader(self) -> int:
+        """Node id of the quorum's leader."""
+        return int(_get(self._client.describeMetadataQuorum().quorumInfo()).leaderId())
+
+    def features(self) -> dict[str, int]:
+        """Finalized features and their levels (metadata.version, transaction.version, …)."""
+        finalized = _get(self._client.describeFeatures().featureMetadata()).finalizedFeatures()
+        return {str(entry.getKey()): int(entry.getValue().maxVersionLevel()) for entry in finalized.entrySet()}
+
+    def highest_feature(self, name: str) -> int:
+        """The highest level of a feature that every broker has; 0 when some do not have it."""
+        supported = _get(self._client.describeFeatures().featureMetadata()).supportedFeatures().get(name)
+        return 0 if supported is None else int(supported.maxVersion())
+
+    def raise_feature(self, name: str, level: int) -> None:
+        update = self._admin_package.FeatureUpdate
+        updates = jpype.java.util.HashMap()
+        updates.put(jpype.JString(name), update(jpype.JShort(level), update.UpgradeType.UPGRADE))
+        _get(self._client.updateFeatures(updates, self._admin_package.UpdateFeaturesOptions()).all())
+
+    # Topics
+
+    def create_topics(self, names: Iterable[str], *, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        options = jpype.java.util.HashMap()
+        for key, value in config.items():
+            options.put(key, value)
+        topics = jpype.java.util.ArrayList()
+        for name in names:
+            topics.add(self._admin_package.NewTopic(name, partitions, jpype.JShort(replicas)).configs(options))
+        _get(self._client.createTopics(topics).all())
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        topics = jpype.java.util.ArrayList()
+        for name in names:
+            topics.add(jpype.JString(name))
+        _get(self._client.deleteTopics(topics).all())
+
+    def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        """Set one configuration key of a topic (incremental: the others stay)."""
+        resource = self._common.config.ConfigResource(self._common.config.ConfigResource.Type.TOPIC, topic)
+        entry = self._admin_package.ConfigEntry(key, value)
+        change = self._admin_package.AlterConfigOp(entry, self._admin_package.AlterConfigOp.OpType.SET)
+        changes = jpype.java.util.HashMap()
+        changes.put(resource, jpype.java.util.List.of(change))
+        _get(self._client.incrementalAlterConfigs(changes).all())
+
+    def topics(self) -> set[str]:
+        """Names of all topics, internal ones too."""
+        options = self._admin_package.ListTopicsOptions().listInternal(True)
+        return {str(name) for name in _get(self._client.listTopics(options).names())}
+
+    def partitions(self, topic: str) -> dict[int, PartitionState]:
+        described = _get(self._client.describeTopics(_strings([topic])).allTopicNames()).get(topic)
+        return {
+            int(info.partition()): PartitionState(
+                leader=None if info.leader() is None or info.leader().id() < 0 else int(info.leader().id()),
+                replicas=tuple(int(node.id()) for node in info.replicas()),
+                isr=tuple(sorted(int(node.id()) for node in info.isr())),
+            )
+            for info in described.partitions()
+        }
+
+    def offsets(
+        self, partitions: Iterable[Partition], which: Literal["earliest", "latest"], isolation: Isolation
+    ) -> dict[Partition, int]:
+        """Log start (earliest), high watermark (latest, read_uncommitted) or LSO (latest, read_committed)."""
+        spec = getattr(self._admin_package.OffsetSpec, which)()
+        wanted = jpype.java.util.HashMap()
+        for partition in partitions:
+            wanted.put(self._tp(partition), spec)
+        level = getattr(self._common.IsolationLevel, isolation.upper())
+        options = self._admin_package.ListOffsetsOptions(level)
+        found = _get(self._client.listOffsets(wanted, options).all())
+        return {_partition(entry.getKey()): int(entry.getValue().offset()) for entry in found.entrySet()}
+
+    def delete_records(self, before: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Delete every record before these offsets; return the low watermarks that the brokers gave back."""
+        wanted = jpype.java.util.HashMap()
+        for partition, offset in before.items():
+            wanted.put(self._tp(partition), self._admin_package.RecordsToDelete.beforeOffset(jpype.JLong(offset)))
+        results = self._client.deleteRecords(wanted).lowWatermarks()
+        return {_partition(e.getKey()): int(_get(e.getValue()).lowWatermark()) for e in results.entrySet()}
+
+    # Groups
+
+    def group_offsets(self, group: str) -> dict[Partition, tuple[int, str]]:
+        """Committed positions with their metadata; pending ones of open transactions are not among them."""
+        found = _get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata())
+        return {
+            _partition(entry.getKey()): (int(entry.getValue().offset()), str(entry.getValue().metadata()))
+            for entry in found.entrySet()
+            if entry.getValue() is not None
+        }
+
+    def group_coordinator(self, group: str) -> int:
+        return int(self._group(group).coordinator().id())
+
+    def members(self, group: str) -> list[Member]:
+        return [
+            Member(
+                client_id=str(member.clientId()),
+                partitions=tuple(sorted(_partition(tp) for tp in member.assignment().topicPartitions())),
+            )
+            for member in self._group(group).members()
+        ]
+
+    def offsets_partition(self, group: str) -> Partition:
+        """The partition of `__consumer_offsets` that keeps this group: the absolute value of Java's hash, and 0 where
+        there is none, modulo the number of partitions (GroupMetadataManager and Utils.abs of Kafka)."""
+        count = len(self.partitions("__consumer_offsets"))
+        java_hash = int(jpype.JString(group).hashCode())
+        return "__consumer_offsets", (0 if java_hash == -(1 << 31) else abs(java_hash)) % count
+
+    def _group(self, group: str) -> Any:
+        return _get(self._client.describeConsumerGroups(_strings([group])).all()).get(group)
+
+    # Transactions
+
+    def transaction(self, transactional_id: str) -> Transaction:
+        described = _get(self._client.describeTransactions(_strings([transactional_id])).all())
+        found = described.get(transactional_id)
+        return Transaction(
+            transactional_id=transactional_id,
+            coordinator=int(found.coordinatorId()),
+            state=str(found.state().toString()),
+            producer_id=int(found.producerId()),
+            producer_epoch=int(found.producerEpoch()),
+            partitions=tuple(sorted(_partition(tp) for tp in found.topicPartitions())),
+        )
+
+    def transactional_ids(self, prefix: str) -> dict[str, str]:
+        """All transactional ids that begin so, with their states."""
+        listings = _get(self._client.listTransactions().all())
+        return {
+            str(listing.transactionalId()): str(listing.state().toString())
+            for listing in listings
+            if str(listing.transactionalId()).startswith(prefix)
+        }
+
+    def open_producers(self, partitions: Iterable[Partition]) -> list[OpenProducer]:
+        """Producers with an open transaction in these partitions, as each leader knows them (KIP-664)."""
+        wanted = jpype.java.util.ArrayList()
+        for partition in partitions:
+            wanted.add(self._tp(partition))
+        described = _get(self._client.describeProducers(wanted).all())
+        return [
+            OpenProducer(
+                partition=_partition(entry.getKey()),
+                producer_id=int(producer.producerId()),
+                producer_epoch=int(producer.producerEpoch()),
+                start_offset=int(producer.currentTransactionStartOffset().getAsLong()),
+            )
+            for entry in described.entrySet()
+            for producer in entry.getValue().activeProducers()
+            if producer.currentTransactionStartOffset().isPresent()
+        ]
+
+    def _tp(self, partition: Partition) -> Any:
+        return self._common.TopicPartition(partition[0], partition[1])
+
+
+def _partition(tp: Any) -> Partition:
+    return str(tp.topic()), int(tp.partition())
+
+
+def _strings(values: Iterable[str]) -> Any:
+    strings = jpype.java.util.ArrayList()
+    for value in values:
+        strings.add(jpype.JString(value))
+    return strings
+
+
+def _get(future: Any) -> Any:
+    """A KafkaFuture's value, with the client's own time-out plus a second as the deadline."""
+    try:
+        return future.get(jpype.JLong(_CALL_TIMEOUT_MS + 1000), jpype.java.util.concurrent.TimeUnit.MILLISECONDS)
+    except jpype.JException as error:
+        cause = error.getCause() if error.getCause() is not None else error
+        raise AdminError(f"{cause.getClass().getSimpleName()}: {cause.getMessage()}") from None

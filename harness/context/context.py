@@ -1,0 +1,98 @@
+"""What a fault has before it: the cluster, the run's processes and names, and the history. And who has which role.
+
+A target in a scenario is a role; it is resolved when the fault fires, and recorded:
+
+    broker-2  controller-1  broker-random      by number (random: chosen by the plan)
+    leader:input/0  leader:output/3            the leader of that partition
+    transaction-coordinator:worker-0           of that worker's transactional id
+    group-coordinator                          of the workers' group
+    controller-leader                          the quorum's leader
+    worker-1                                   a worker
+"""
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, overload
+
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.context.workers import Workers
+from onceproof.harness.model.names import Names
+from onceproof.harness.model.plan import Plan
+from onceproof.harness.record.events import Event
+from onceproof.harness.record.history import History
+
+_RESOLVE_DEADLINE_S = 20
+E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultContext:
+    plan: Plan
+    cluster: Cluster
+    workers: Workers
+    names: Names
+    history: History
+    aborted: threading.Event = field(default_factory=threading.Event)
+
+    def note(self, event: E) -> E:
+        """Write down what the nemesis did or saw."""
+        return self.history.append("nemesis", event)
+
+    @overload
+    def wait(
+        self, what: str, kind: type[E], match: Callable[[E], bool] = ..., *, deadline_s: float, since: int = ...
+    ) -> E: ...
+    @overload
+    def wait(
+        self,
+        what: str,
+        kind: tuple[type[E], type[F]],
+        match: Callable[[E | F], bool] = ...,
+        *,
+        deadline_s: float,
+        since: int = ...,
+    ) -> E | F: ...
+    def wait(
+        self,
+        what: str,
+        kind: Any,
+        match: Callable[..., bool] = lambda _: True,
+        *,
+        deadline_s: float,
+        since: int = 0,
+    ) -> Event:
+        """The first event of a kind that matches, from index `since` of the history on. Raises DeadlineError, at once
+        when the run is given up."""
+        found: Event = self.history.wait(
+            what, kind, match, deadline_s=deadline_s, since=since, abort=self.aborted.is_set
+        )
+        return found
+
+    def node(self, role: str) -> str:
+        """The node that has a role now. Raises DeadlineError when nobody has it for twenty seconds."""
+        return until(f"a node that is {role}", lambda: self._node(role) or "", deadline_s=_RESOLVE_DEADLINE_S)
+
+    def _node(self, role: str) -> str | None:
+        admin = self.cluster.admin
+        kind, _, of = role.partition(":")
+        numbered = re.fullmatch(r"(broker|controller)-(\d)", role)
+        if numbered:
+            return "".join(numbered.groups())
+        if kind == "leader":
+            topic, _, partition = of.partition("/")
+            leader = admin.partitions(self.names.topic(topic))[int(partition)].leader
+            return None if leader is None else topology.node_of(leader)
+        if kind == "transaction-coordinator":
+            worker = int(of.removeprefix("worker-"))
+            return topology.node_of(admin.transaction(self.names.transactional_id(worker)).coordinator)
+        if kind == "group-coordinator":
+            return topology.node_of(admin.group_coordinator(self.names.group))
+        if kind == "controller-leader":
+            return topology.node_of(admin.controller_leader())
+        raise HarnessError(f"no such role: {role}")

@@ -1,0 +1,344 @@
+"""The processes of a run: workers, generator, observer. Started, restarted, stopped, killed; watched all the while.
+
+A worker that ends by itself (a fatal error of its client) or is killed is started again as the next incarnation, as
+an orchestrator would do it, unless a fault holds it down. Children are made by one thread that lives as long as the
+workers: the kernel kills a child when the thread that made it ends.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onceproof.harness.artifacts import clients
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.cluster import pool, topology
+from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.context.process import EXIT_FATAL, Child
+from onceproof.harness.model import registry
+from onceproof.harness.model.names import Names
+from onceproof.harness.model.plan import TAIL_S, Plan
+from onceproof.harness.record.events import AtPhase, Began, Event, Exited, Finished, KilledAtStop, Started, parse
+from onceproof.harness.record.history import History
+
+_RESTARTS_MAX = 60
+_RESTART_PAUSE_S = 0.3
+_STOP_DEADLINE_S = 25.0
+_OBSERVERS_DEADLINE_S = 75.0  # on a slow machine one may still have to see its first record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Programs:
+    """Names of the modules that are run as processes. The harness does not know the ones that come with onceproof."""
+
+    worker: str
+    generator: str
+    observer: str
+
+
+class Workers:
+    """All processes of one run. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cluster: Cluster,
+        names: Names,
+        history: History,
+        folder: Path,
+        *,
+        programs: Programs,
+        stops: bool = True,
+    ) -> None:
+        """`programs`: what is run as worker, generator and observer; `stops`: whether workers stop at the phases at
+        which the plan has faults."""
+        self._programs = programs
+        self._stops = stops
+        self._plan, self._cluster, self._names, self._history, self._folder = plan, cluster, names, history, folder
+        self._workload = registry.workload(plan.scenario.workload.name)
+        self._maker = ThreadPoolExecutor(1, thread_name_prefix="makes processes")
+        self._lock = threading.RLock()
+        self._children: dict[str, Child] = {}
+        self._incarnations: dict[int, int] = {}
+        self._transactions: dict[int, int] = {}
+        self._fired: set[str] = set()
+        self._held_down: set[int] = set()
+        self._taken_over: dict[int, set[int]] = {}
+        self._replaced: list[Child] = []
+        self._stopping = False
+        self.crashes: list[str] = []
+
+    def start(self) -> None:
+        """Workers, observer, and the generator, which waits: its first record must find the others there."""
+        for worker in range(self._plan.scenario.workload.workers):
+            self._maker.submit(self._start_worker, worker).result()
+        if self._plan.scenario.workload.observer:
+            self._maker.submit(self._start_observers).result()
+        self._maker.submit(self._start_generator).result()
+
+    def send_load(self) -> None:
+        """Let the generator begin."""
+        self._children["generator"].send("begin")
+
+    def _start_generator(self) -> None:
+        work = self._plan.scenario.workload
+        config = {
+            **self._common(),
+            "seed": self._plan.seed,
+            "records_max": self._plan.records_max,
+            "tail_s": TAIL_S,
+            "input": self._names.input,
+            "ledger": str(self._folder / "ledger"),
+            **work.model_dump(include={"records", "records_per_s", "record_bytes", "keys", "key_skew", "partitions"}),
+        }
+        self._make("generator", self._programs.generator, config, {})
+
+    def start_other(self, worker: int, module: str, config: Mapping[str, Any]) -> None:
+        """Run another program in the place of a worker, once: as its first incarnation, on the observer's lane."""
+        self._held_down.add(worker)  # when it has ended, no worker starts in its place
+        whole = {**self._common(), "worker": worker, **config}
+        self._maker.submit(self._make, f"worker-{worker}", module, whole, {"incarnation": 1}).result()
+
+    def fixed(self, worker: int) -> list[int] | None:
+        """The partitions that the configuration gives a worker; None when the group does."""
+        if self._workload.wiring.assignment == "group":
+            return None
+        work = self._plan.scenario.workload
+        with self._lock:
+            owners = {worker, *self._taken_over.get(worker, ())}
+        return [partition for partition in range(work.partitions) if partition % work.workers in owners]
+
+    # What faults do to workers
+
+    def pid(self, worker: int) -> int:
+        return self._worker(worker).pid
+
+    def incarnation(self, worker: int) -> int:
+        with self._lock:
+            return self._incarnations[worker]
+
+    def pause(self, worker: int) -> None:
+        self._worker(worker).signal(signal.SIGSTOP)
+
+    def resume(self, worker: int) -> None:
+        """SIGCONT; harmless to one that runs or is dead."""
+        self._worker(worker).signal(signal.SIGCONT)
+
+    def kill(self, worker: int) -> None:
+        """SIGKILL, and no new incarnation until `release`."""
+        with self._lock:
+            self._held_down.add(worker)
+        self._worker(worker).kill()
+
+    def leave(self, worker: int) -> None:
+        """Ask a worker to end after its transaction, and so to leave its group; the next incarnation joins it again."""
+        self._worker(worker).send("stop")
+
+    def replace(self, worker: int, by: int) -> Child:
+        """Give a worker's partitions to another process although it still lives, as an orchestrator does that takes it
+        for dead: to its own next incarnation, or to worker `by`, which is started anew. Returns the process that was
+        replaced; nobody starts it again."""
+        with self._lock:
+            old = self._children[f"worker-{worker}"]
+            self._replaced.append(old)
+        if by == worker:
+            self._maker.submit(self._start_worker, worker).result()
+            return old
+        with self._lock:
+            self._taken_over.setdefault(by, set()).add(worker)
+            self._held_down.add(worker)
+        self._worker(by).kill()  # its next incarnation has both shares
+        return old
+
+    def release(self, worker: int) -> None:
+        """Start the next incarnation of a worker that `kill` holds down; otherwise harmless."""
+        with self._lock:
+            if worker not in self._held_down:
+                return
+            self._held_down.discard(worker)
+        if not self._worker(worker).running and not self._stopping:
+            self._maker.submit(self._start_worker, worker).result()
+
+    def go(self, worker: int, stop: str, *, abort: bool = False) -> None:
+        """Let a worker that stopped at a phase for this fault go on, or abort there."""
+        self._worker(worker).send("go", fault=stop, abort=abort)
+
+    # The end
+
+    def finish_generator(self, deadline_s: float) -> None:
+        """Ask for the tail and wait for the end of the ledger. Raises DeadlineError, HarnessError."""
+        generator = self._children["generator"]
+        generator.send("stop")
+        until("the generator to finish", lambda: not generator.running, deadline_s=deadline_s)
+        generator.wait(5)
+        if self._history.events().first(Finished, source="generator") is None:
+            raise HarnessError(f"the generator ended early: {_tail(generator.stderr)}")
+
+    def stop_workers(self) -> None:
+        """Stop every worker after its transaction; kill one that does not end in time."""
+        self._stopping = True
+        self._stop([name for name in self._children if name.startswith("worker-")], _STOP_DEADLINE_S)
+
+    def stop_observers(self) -> None:
+        self._stop([name for name in self._children if name.startswith("observer-")], _OBSERVERS_DEADLINE_S)
+
+    def close(self) -> None:
+        """Kill whatever is left. Twice is harmless."""
+        self._stopping = True
+        for child in [*self._children.values(), *self._replaced]:
+            child.kill()
+        self._maker.shutdown()
+
+    def _stop(self, names: list[str], deadline_s: float) -> None:
+        for name in names:
+            self._children[name].send("stop")
+        deadline = time.monotonic() + deadline_s
+        for name in names:
+            if not self._children[name].wait(max(0.1, deadline - time.monotonic())):
+                self._history.append("harness", KilledAtStop(process=name, after_s=deadline_s))
+                self._children[name].kill()
+
+    # Making processes
+
+    def _start_worker(self, worker: int) -> None:
+        work, pipeline = self._plan.scenario.workload, self._workload
+        stage = worker % len(self._names.read)
+        group, topic = self._names.read[stage]
+        with self._lock:
+            incarnation = self._incarnations.get(worker, 0) + 1
+            self._incarnations[worker] = incarnation
+        if incarnation > _RESTARTS_MAX:
+            self.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and never stayed")
+            return
+        stops = [
+            {"phase": when.phase, "count": when.count, "fault": fault.id + moment}
+            for fault in self._plan.faults
+            for moment, when in fault.spec.stops.items()
+            if self._stops and fault.id + moment not in self._fired and when.worker == worker
+        ]
+        config = {
+            **self._common(lane=topology.lane_of_worker(worker)),
+            "name": f"worker-{worker}",
+            "worker": worker,
+            "incarnation": incarnation,
+            "first_transaction": self._transactions.get(worker, 0) + 1,
+            "stops": stops,
+            "workload": work.name,
+            "topics": dict(self._names.topics),
+            "prefix": self._names.prefix,
+            "input": topic,
+            "group": group,
+            "stage": stage,
+            "fixed": self.fixed(worker),
+            "transactional_id": self._names.transactional_id(worker),
+            "isolation": pipeline.wiring.isolation if stage else "read_committed",
+            "idempotent": pipeline.wiring.idempotent,
+            "position": pipeline.wiring.position,
+            "generation": pipeline.wiring.generation,
+            **work.model_dump(
+                include={
+                    "client",
+                    "transaction_records",
+                    "transaction_timeout_ms",
+                    "message_timeout_ms",
+                    "request_timeout_ms",
+                    "session_timeout_ms",
+                    "group_protocol",
+                    "auto_offset_reset",
+                    "assignor",
+                    "static_member",
+                }
+            ),
+        }
+        extra = {"incarnation": incarnation}
+        self._make(f"worker-{worker}", self._programs.worker, config, extra, clients.prepare(work.client))
+
+    def _start_observers(self) -> None:
+        other = "librdkafka" if clients.family(self._plan.scenario.workload.client) == "java" else "java"
+        for role in self._workload.judged:
+            topic = self._names.topic(role)
+            config = {
+                **self._common(),
+                "topic": topic,
+                "group": f"{topic}-observer",
+                "family": other,
+                "ledger": str(self._folder / "ledger" / role),
+            }
+            Path(config["ledger"]).mkdir(parents=True, exist_ok=True)
+            self._make(f"observer-{role}", self._programs.observer, config, {})
+
+    def _common(self, lane: int = topology.OBSERVER_LANE) -> dict[str, Any]:
+        return {
+            "bootstrap": self._cluster.bootstrap(lane),
+            "client_config": dict(self._plan.scenario.client_config),
+        }
+
+    def _make(
+        self,
+        name: str,
+        module: str,
+        config: dict[str, Any],
+        extra: dict[str, Any],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        def on_event(raw: dict[str, Any]) -> None:
+            try:
+                event = parse({**raw, **extra})
+            except ValueError as error:
+                self.crashes.append(f"{name} reported an event that is none: {error}")
+                return
+            self._remember(name, event)
+            self._history.append(name, event)
+
+        child = Child(
+            module,
+            config,
+            folder=self._folder / "processes",
+            name=f"{name}.{extra.get('incarnation', 1)}",
+            environment=environment,
+            on_event=on_event,
+            on_exit=self._on_exit(name, extra),
+        )
+        pool.record_process(self._cluster.folder, child.pid, name)
+        with self._lock:
+            self._children[name] = child
+        self._history.append(name, Started(pid=child.pid, **extra))
+
+    def _remember(self, name: str, event: Event) -> None:
+        """What the next incarnation must know: which transaction comes next, which stops are behind it."""
+        with self._lock:
+            if isinstance(event, Began):
+                self._transactions[int(name.split("-")[1])] = event.transaction
+            elif isinstance(event, AtPhase):
+                self._fired.add(event.fault)
+
+    def _on_exit(self, name: str, extra: dict[str, Any]) -> Callable[[Child, int], None]:
+        def ended(child: Child, code: int) -> None:
+            self._history.append(name, Exited(code=code, **extra))
+            if code not in (0, EXIT_FATAL, -signal.SIGKILL):
+                self.crashes.append(f"{name} ended with status {code}: {_tail(child.stderr)}")
+            if not name.startswith("worker-"):
+                return
+            worker = int(name.split("-")[1])
+            with self._lock:
+                stay_down = self._stopping or worker in self._held_down or child in self._replaced
+            if not stay_down:
+                time.sleep(_RESTART_PAUSE_S)
+                if not self._stopping:
+                    self._maker.submit(self._start_worker, worker)
+
+        return ended
+
+    def _worker(self, worker: int) -> Child:
+        with self._lock:
+            return self._children[f"worker-{worker}"]
+
+
+def _tail(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else "(nothing on stderr)"

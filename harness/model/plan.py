@@ -1,0 +1,116 @@
+"""The plan: scenario and seed in, every choice made, out. Pure: no clock, no network, the same bytes each time.
+
+What the seed decides: the payloads, each `random` in a target, and the faults of random periods. What it does not
+decide: which node has a role when a fault fires; that is resolved then and recorded in the history.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from onceproof.harness.model import random_faults, registry
+from onceproof.harness.model.scenario import Scenario, parse
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record import documents
+
+SCHEMA_VERSION = 1
+TAIL_S = 1.5
+_LATEST_S = 300
+_LATER_S = 120  # a fault ends later than it was meant to where the cluster is slow
+
+
+Spec = TypeVar("Spec", bound=FaultSpec, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedFault(Generic[Spec]):
+    """A fault with its choices made. `id` is `<index>-<name>` and names it in the history; `spec` is what the scenario
+    says of it, in the fault's own model."""
+
+    id: str
+    spec: Spec
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    scenario: Scenario
+    seed: int
+    faults: tuple[PlannedFault[FaultSpec], ...]
+    records_max: int
+
+    @property
+    def lasts_s(self) -> float:
+        """How long the work takes when all goes well: the records at their rate, or the last fault's end."""
+        work = self.scenario.workload
+        return max(work.records / work.records_per_s, _ends_s(self.faults))
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits of the plan's hash; topics, group and transactional ids derive from it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, so that equal plans are equal bytes."""
+        scenario = self.scenario.model_dump(mode="json", exclude={"faults"})
+        scenario["client"] = {"config": _without_secrets(self.scenario.client_config)}
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "seed": self.seed,
+            "scenario": scenario,
+            "faults": [{"id": fault.id, **fault.spec.model_dump(mode="json")} for fault in self.faults],
+            "records_max": self.records_max,
+        }
+        return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+def make(scenario: Scenario, seed: int) -> Plan:
+    """Make every random choice of a scenario. The same scenario and seed give the same plan."""
+    dice = random.Random(f"onceproof {scenario.name} {seed}")
+    drawn = random_faults.faults(scenario.random, scenario.workload, dice) if scenario.random else ()
+    specs = [*(_choose(spec, dice, scenario) for spec in scenario.faults), *drawn]
+    faults = tuple(PlannedFault(id=f"{index}-{spec.name}", spec=spec) for index, spec in enumerate(specs))
+    work = scenario.workload
+    latest_s = max(_LATEST_S, _ends_s(faults) + _LATER_S)
+    records_max = max(work.records, round(work.records_per_s * latest_s)) + round(work.records_per_s * TAIL_S)
+    return Plan(scenario=scenario, seed=seed, faults=faults, records_max=records_max)
+
+
+def read(path: Path) -> Plan:
+    """Read a plan.json back. Raises BadInput when it is missing or is not one."""
+    raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="a run's folder has a plan.json")
+    with documents.as_told(path):
+        faults = [{key: value for key, value in fault.items() if key != "id"} for fault in raw["faults"]]
+        scenario = parse({**raw["scenario"], "faults": faults}, where=str(path))
+        planned = tuple(
+            PlannedFault(id=stored["id"], spec=spec)
+            for stored, spec in zip(raw["faults"], scenario.faults, strict=True)
+        )
+        return Plan(scenario=scenario, seed=raw["seed"], faults=planned, records_max=raw["records_max"])
+
+
+def _ends_s(faults: Sequence[PlannedFault[FaultSpec]]) -> float:
+    """When the last fault that has a time is meant to end."""
+    ends = (fault.spec.at_s + fault.spec.lasts_s for fault in faults if fault.spec.at_s is not None)
+    return max(ends, default=0.0)
+
+
+def _choose(spec: FaultSpec, dice: random.Random, scenario: Scenario) -> FaultSpec:
+    target = getattr(spec, "target", None)
+    if not isinstance(target, str) or not target.endswith("-random"):
+        return spec
+    kind = target.removesuffix("-random")
+    number = dice.randrange(scenario.workload.workers) if kind == "worker" else dice.randint(1, 3)
+    return registry.fault(spec.name).params.model_validate(spec.model_dump() | {"target": f"{kind}-{number}"})
+
+
+def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+    secret = ("password", "secret", "token", "jaas", "key.pem", "key")
+    return {key: "(left out)" if key.endswith(secret) or "jaas" in key else value for key, value in config.items()}

@@ -1,0 +1,116 @@
+"""Finds what can be added: faults, checks, workloads and systems, by name or in a file of one's own.
+
+    registry.fault("kill")                 an entry point of the group `onceproof.faults`
+    registry.workload("orders.py:ORDERS")  the attribute ORDERS of a Python file
+
+onceproof declares its own parts as entry points in pyproject.toml, as a package from elsewhere does
+(docs/extending.md), so nothing in the harness names a module that stands above it.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.workload import Workload
+
+Kind = Literal["fault", "check", "workload", "system"]
+_GROUPS: Mapping[Kind, str] = {
+    "fault": "onceproof.faults",
+    "check": "onceproof.checks",
+    "workload": "onceproof.workloads",
+    "system": "onceproof.systems",
+}
+
+
+class FaultKind(Protocol):
+    """What a plan needs of a fault. What a run needs of it is `harness/context/fault.py`."""
+
+    name: str
+    about: str
+    params: type[FaultSpec]
+
+
+@cache
+def names(kind: Kind) -> tuple[str, ...]:
+    """The registered names of a kind, sorted."""
+    return tuple(sorted(_entries(kind)))
+
+
+def fault(name: str) -> FaultKind:
+    """A fault by name or as FILE.py:NAME. Raises BadInput when there is none."""
+    found = _get("fault", name)
+    params = getattr(found, "params", None)
+    if not (isinstance(params, type) and issubclass(params, FaultSpec) and callable(getattr(found, "inject", None))):
+        raise BadInput(f"fault {name!r}: expected name, about, params (a FaultSpec) and inject; got {found!r:.80}")
+    return cast(FaultKind, found)
+
+
+def workload(name: str) -> Workload:
+    """A workload by name or as FILE.py:NAME. Raises BadInput when there is none."""
+    found = _get("workload", name)
+    if not isinstance(found, Workload):
+        raise BadInput(f"workload {name!r}: expected a Workload; got {found!r:.80}")
+    return found
+
+
+def get(kind: Kind, name: str) -> Any:
+    """A part of a kind that the harness itself does not know more of. Raises BadInput when there is none."""
+    return _get(kind, name)
+
+
+@cache
+def _get(kind: Kind, name: str) -> Any:
+    if ":" in name:
+        return _from_file(kind, name)
+    found = _entries(kind).get(name)
+    if found is None:
+        raise BadInput(f"unknown {kind} {name!r}; allowed: {', '.join(names(kind))}, or FILE.py:NAME")
+    try:
+        return found.load()
+    except Exception as error:  # whatever the module does
+        says = f"{type(error).__name__}: {error}"
+        raise BadInput(f"{kind} {name!r}: entry point {found.value} cannot be loaded: {says}") from error
+
+
+@cache
+def _entries(kind: Kind) -> Mapping[str, EntryPoint]:
+    """Entry points by name. Raises BadInput when two packages register the same name."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=_GROUPS[kind]):
+        other = found.setdefault(entry.name, entry)
+        if other.value != entry.value:
+            raise BadInput(f"{kind} {entry.name!r} is registered twice: {other.value} and {entry.value}")
+    return found
+
+
+def _from_file(kind: Kind, name: str) -> Any:
+    path, _, attribute = name.rpartition(":")
+    module = _module(kind, name, path)
+    if not hasattr(module, attribute):
+        raise BadInput(f"{kind} {name!r}: {path} has no {attribute}")
+    return getattr(module, attribute)
+
+
+def _module(kind: Kind, name: str, path: str) -> Any:
+    """A user's file, loaded once, so that what two names share is the same object."""
+    resolved = str(Path(path).resolve())
+    key = f"onceproof_user_{Path(path).stem}_{abs(hash(resolved)):x}"
+    if key in sys.modules:
+        return sys.modules[key]
+    spec = importlib.util.spec_from_file_location(key, path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise BadInput(f"{kind} {name!r}: no Python file at {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[key] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the file does
+        del sys.modules[key]
+        raise BadInput(f"{kind} {name!r}: {path} cannot be loaded: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,48 @@
+"""What a scenario's faults name must be there: the workers, topics and partitions of its own workload.
+
+    target = "worker-3"            with two workers: a lane that nobody uses would be cut, the pipeline unharmed
+    peer = "leader:output/9"       with six partitions
+    topic = "stock"                which the workload does not have
+
+A fault that hits nothing is refused before anything starts; afterwards it could pass for one that hit.
+"""
+
+import re
+
+from onceproof.harness.model.spec import FaultSpec, WorkloadSpec
+from onceproof.harness.model.workload import Workload
+
+NODE_ROLE = (
+    r"broker-([1-3]|random)|controller-([1-3]|random)|leader:[a-z-]+/\d+|transaction-coordinator:worker-[0-3]"
+    r"|group-coordinator|controller-leader"
+)
+_WORKER = re.compile(r"(?:.*:)?worker-(\d+)")
+_LEADER = re.compile(r"leader:(.+)/(\d+)")
+
+
+def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | None:
+    """The first thing that a fault names and that is not there, as `key: value; allowed: …`."""
+    for key in ("target", "peer"):
+        if problem := _no_such(getattr(fault, key, None) or "", work, workload):
+            return f"{key}: {problem}"
+    for key, when in fault.stops.items():
+        if when.worker >= work.workers:
+            return f"{key.removeprefix('/') or 'when'}.worker: {when.worker}; allowed: 0 to {work.workers - 1}"
+    successor = getattr(fault, "by", 0)
+    if successor >= work.workers:
+        return f"by: {successor}; allowed: 0 to {work.workers - 1}"
+    topic = getattr(fault, "topic", None)
+    if topic is not None and topic not in (allowed := fault.topics(workload)):
+        return f"topic: {topic}; allowed: {', '.join(allowed)}"
+    return None
+
+
+def _no_such(role: str, work: WorkloadSpec, workload: Workload) -> str | None:
+    worker, leader = _WORKER.fullmatch(role), _LEADER.fullmatch(role)
+    if worker and int(worker[1]) >= work.workers:
+        return f"{role}; allowed: worker-0 to worker-{work.workers - 1}"
+    if leader and leader[1] not in (topics := ("input", *workload.topics)):
+        return f"{role}; allowed topics: {', '.join(topics)}"
+    if leader and int(leader[2]) >= work.partitions:
+        return f"{role}; allowed partitions: 0 to {work.partitions - 1}"
+    return None

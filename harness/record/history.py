@@ -1,0 +1,200 @@
+"""The history of a run: what workers and nemesis did and saw, one JSON object a line, in the order of arrival.
+
+    history.append("nemesis", FaultInjected(fault="0-kill", name="kill"))
+    history.events().first(FaultTarget, fault="0-kill")
+
+Which kinds of events there are, and what each holds, is in `events`. The first line is the header with the history's
+`schema_version` and the wall-clock time that belongs to its `at`.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar, overload
+
+from onceproof.harness.base.errors import BadInput, DeadlineError
+from onceproof.harness.record.events import (
+    ClientFailed,
+    Event,
+    FaultTarget,
+    HistoryBegins,
+    Outcome,
+    ProcessEvent,
+    parse,
+)
+
+SCHEMA_VERSION = 2
+E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
+
+
+class Events(tuple[Event, ...]):
+    """The events of a history in the order of arrival, with queries by kind and by the values of keys."""
+
+    __slots__ = ()
+
+    def of(self, kind: type[E], **keys: object) -> list[E]:
+        """All events of a kind (or of kinds derived from it) whose keys have these values."""
+        return [each for each in self if isinstance(each, kind) and _has(each, keys)]
+
+    def first(self, kind: type[E], **keys: object) -> E | None:
+        """The first of them; None when there is none."""
+        return next((each for each in self if isinstance(each, kind) and _has(each, keys)), None)
+
+    def the(self, kind: type[E], **keys: object) -> E:
+        """The first of them, which must be there. Raises LookupError."""
+        found = self.first(kind, **keys)
+        if found is None:
+            raise LookupError(f"the history has no {kind.__name__} with {keys}")
+        return found
+
+    def errors_met(self, target: FaultTarget, since: float) -> list[ClientFailed]:
+        """The errors that a worker met from then to the outcome of its next transaction. `target` is the event that
+        names the worker and its incarnation."""
+        found = []
+        for each in self:
+            if not isinstance(each, ProcessEvent) or each.process != (target.role, target.incarnation):
+                continue
+            if each.at > since and isinstance(each, Outcome):
+                break
+            if each.at > since and isinstance(each, ClientFailed):
+                found.append(each)
+        return found
+
+
+def _has(event: Event, keys: dict[str, object]) -> bool:
+    return all(getattr(event, key) == value for key, value in keys.items())
+
+
+class History:
+    """Appends to history.jsonl and wakes those who wait for an event. Safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+        self._changed = threading.Condition()
+        self._events: list[Event] = []
+        self._listeners: list[Callable[[Event], None]] = []
+        self.append("harness", HistoryBegins(schema_version=SCHEMA_VERSION, wall=datetime.now(UTC).isoformat()))
+
+    def append(self, source: str, event: E) -> E:
+        """Write an event down; return it as it was written, with `at` and `source`."""
+        entry = event.model_copy(update={"at": round(time.monotonic(), 6), "source": source})
+        with self._changed:
+            if self._file.closed:
+                return entry
+            self._file.write(entry.to_json() + "\n")
+            self._file.flush()
+            self._events.append(entry)
+            self._changed.notify_all()
+        for listener in self._listeners:
+            listener(entry)
+        return entry
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Call `listener` with each further event, in the thread that reports it."""
+        self._listeners.append(listener)
+
+    def events(self) -> Events:
+        """All events so far."""
+        with self._changed:
+            return Events(self._events)
+
+    def __len__(self) -> int:
+        with self._changed:
+            return len(self._events)
+
+    @overload
+    def wait(
+        self,
+        what: str,
+        kind: type[E],
+        match: Callable[[E], bool] = ...,
+        *,
+        deadline_s: float,
+        since: int = ...,
+        abort: Callable[[], bool] = ...,
+    ) -> E: ...
+    @overload
+    def wait(
+        self,
+        what: str,
+        kind: tuple[type[E], type[F]],
+        match: Callable[[E | F], bool] = ...,
+        *,
+        deadline_s: float,
+        since: int = ...,
+        abort: Callable[[], bool] = ...,
+    ) -> E | F: ...
+    def wait(
+        self,
+        what: str,
+        kind: type[Event] | tuple[type[Event], ...],
+        match: Callable[..., bool] = lambda _: True,
+        *,
+        deadline_s: float,
+        since: int = 0,
+        abort: Callable[[], bool] = lambda: False,
+    ) -> Event:
+        """The first event of a kind that matches, from index `since` on. Raises DeadlineError, at once when `abort`
+        says so."""
+        deadline = time.monotonic() + deadline_s
+        index = since
+        with self._changed:
+            while True:
+                while index < len(self._events):
+                    event = self._events[index]
+                    if isinstance(event, kind) and match(event):
+                        return event
+                    index += 1
+                left = deadline - time.monotonic()
+                if left <= 0 or abort():
+                    raise DeadlineError(f"waited {deadline_s:g} s for {what}, which did not come")
+                self._changed.wait(min(left, 0.5))
+
+    def close(self) -> None:
+        """Close the file; what is appended afterwards is not written. Twice is harmless."""
+        with self._changed:
+            self._file.close()
+
+
+def read(path: Path) -> Events:
+    """All events of a history file. Raises BadInput with file, line and key when it is missing, cut in the middle of a
+    line, of another schema version, or holds an event of an unknown kind or shape."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; a run's folder has a history.jsonl") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    return read_lines(text.split("\n"), where=str(path))
+
+
+def read_lines(lines: Iterable[str], *, where: str) -> Events:
+    """All events of a history's lines, the last of which is empty. Raises BadInput as `read` does."""
+    return Events(_parse(list(lines), where))
+
+
+def _parse(lines: list[str], where: str) -> Iterator[Event]:
+    for number, line in enumerate(lines, 1):
+        place = f"{where}: line {number}"
+        if number == len(lines):
+            if line:
+                raise BadInput(f"{place}: cut off in the middle of a line: {line[:60]}")
+            break
+        try:
+            raw = json.loads(line)
+        except (ValueError, RecursionError):
+            raise BadInput(f"{place}: not JSON: {line[:60]}") from None
+        if not isinstance(raw, dict):
+            raise BadInput(f"{place}: expected an object with event and at")
+        if number == 1 and (raw.get("event"), raw.get("schema_version")) != (HistoryBegins.kind, SCHEMA_VERSION):
+            raise BadInput(f"{place}: expected a header with schema_version {SCHEMA_VERSION}")
+        try:
+            yield parse(raw)
+        except ValueError as error:
+            raise BadInput(f"{place}: {error}") from None
+    if len(lines) < 2:
+        raise BadInput(f"{where}: line 1: expected a header with schema_version {SCHEMA_VERSION}")

@@ -1,0 +1,132 @@
+"""Other readers of the same topics, as whole processes, and what a process tree takes of memory.
+
+    seconds, peak = opponents.kafka(context, records)     Kafka's own ConsumerPerformance: reads, and counts
+    seconds, peak = opponents.plain(context)              a Python consumer with a dict, which looks for each input
+
+Seconds of wall time; peak in MB, resident, of the process and its children, looked at ten times a second. Both read
+inputs and outputs under read_committed, with the settings that make each of them fast. Raise HarnessError when they
+fail, or read something else than what is there.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from onceproof.harness.artifacts import jars
+from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.cluster import topology
+from onceproof.harness.context.context import FaultContext
+from onceproof.workloads import processes
+
+_DEADLINE_S = 900
+_EVERY_S = 0.1
+_CONFIG = """isolation.level=read_committed
+max.poll.records=5000
+fetch.max.bytes=104857600
+auto.offset.reset=earliest
+"""
+Measured = tuple[float, float]
+
+
+def kafka(context: FaultContext, records: int) -> Measured:
+    """Kafka's own consumer, in its own performance tool: both topics in one process, `records` in all."""
+    with tempfile.NamedTemporaryFile("w", suffix=".properties") as config:
+        config.write(_CONFIG)
+        config.flush()
+        command = [
+            "java",
+            "-cp",
+            str(jars.kafka(context.plan.scenario.cluster.version) / "*"),
+            "-Dlog4j2.level=OFF",
+            "org.apache.kafka.tools.ConsumerPerformance",
+            "--bootstrap-server",
+            _bootstrap(context),
+            "--include",
+            f"{context.names.prefix}-(input|output)",
+            "--num-records",
+            str(records),
+            "--command-config",
+            config.name,
+            "--fetch-size",
+            str(16 << 20),
+            "--timeout",
+            "60000",
+            "--hide-header",
+        ]
+        said, measured = _run(command)
+    read = int(said.strip().splitlines()[-1].split(",")[4])
+    if read < records:
+        raise HarnessError(f"ConsumerPerformance read {read} of {records} records")
+    return measured
+
+
+def plain(context: FaultContext) -> Measured:
+    """The consumer with a dict that people write when they want to know."""
+    config = {"bootstrap": _bootstrap(context), "input": context.names.input, "output": context.names.topic("output")}
+    said, measured = _run([sys.executable, "-P", "-m", processes.PLAIN_READER, json.dumps(config)])
+    found = json.loads(said)
+    if found["wrong"] or found["missing"]:
+        raise HarnessError(f"the plain reader found {found}")
+    return measured
+
+
+@contextmanager
+def peak(pid: int) -> Iterator[list[float]]:
+    """The highest resident memory of a process and its children while the block runs: one number, in MB, at its end."""
+    found, done = [0.0], threading.Event()
+
+    def look() -> None:
+        while not done.wait(_EVERY_S):
+            with suppress(psutil.Error):
+                found[0] = max(found[0], _resident(psutil.Process(pid)) / 1e6)
+
+    watcher = threading.Thread(target=look, name="watches memory", daemon=True)
+    watcher.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _resident(root: psutil.Process) -> int:
+    """Of a process and its children, without the pages of files: what is mapped of a log is the page cache's. A child
+    that has its parent's command line is about to start another program (Hadoop's file system calls chmod), and what it
+    shows until then is its parent's memory once more."""
+    commands: dict[int, list[str]] = {}
+    total = 0
+    for process in [root, *root.children(recursive=True)]:  # parents first
+        with suppress(psutil.Error):
+            used, commands[process.pid] = process.memory_info(), process.cmdline()
+            if commands[process.pid] != commands.get(process.ppid()):
+                total += int(used.rss - used.shared)
+    return total
+
+
+def _run(command: Sequence[str]) -> tuple[str, Measured]:
+    started = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with peak(process.pid) as highest:
+            try:
+                said, complaint = process.communicate(timeout=_DEADLINE_S)
+            except BaseException as error:
+                process.kill()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise HarnessError(f"{Path(command[0]).name}: not done within {_DEADLINE_S} s") from None
+                raise
+        seconds = time.monotonic() - started
+    if process.returncode:
+        raise HarnessError(f"{Path(command[0]).name} ended with {process.returncode}: {complaint[-300:]}")
+    return said, (seconds, highest[0])
+
+
+def _bootstrap(context: FaultContext) -> str:
+    return context.cluster.bootstrap(topology.OBSERVER_LANE)

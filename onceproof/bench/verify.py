@@ -1,0 +1,298 @@
+"""How long a verdict takes, against other readers of the same topics.
+
+    onceproof bench verify --records 10_000_000
+
+Fills topics with N records in transactions (and with a tenth of N, for the growth), once for each size of record. Then,
+in turns: Kafka's ConsumerPerformance, a plain Python consumer with a dict, and ours (collect, verify), as full proof
+and in ledger mode; medians over the rounds, and ratios within the run. `cold` includes the start of Spark's JVM. What
+our source takes to read both topics into nothing has a row of its own: ours cannot take less. The topics have
+one replica each, so that ten million records of a kilobyte, twice, fit on a disk.
+
+    <folder>/verify.json    every measured number, and the targets
+"""
+
+import json
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onceproof.bench import baselines
+from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.progress import Progress
+from onceproof.harness.cluster import pool, topology
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.settled import judged
+from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.model.spec import WorkloadSpec
+from onceproof.harness.record.events import Event, Filled, Finished
+from onceproof.harness.record.results import Mode
+from onceproof.run.run import Run
+from onceproof.verifiers.collect import collect
+from onceproof.verifiers.evidence import spark
+from onceproof.verifiers.verify import verify as judge
+from onceproof.workloads import processes
+
+SCHEMA_VERSION = 1
+SPEC = Scenario(name="bench-verify", about="Filled as fast as possible.", workload=WorkloadSpec(name="copy"))
+_FILL_DEADLINE_S = 3600
+KAFKA, PLAIN = "Kafka's ConsumerPerformance", "plain Python, a dict"
+SOURCE = "our source, nothing kept"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One measurement: seconds of each part, MB at the peak."""
+
+    seconds: Mapping[str, float]
+    peak_mb: float
+
+    @property
+    def whole(self) -> float:
+        return sum(self.seconds.values())
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """One filling: so many records of that size, each reader's turns; `cold` is ours with a new JVM."""
+
+    records: int
+    record_bytes: int
+    turns: dict[str, list[Turn]] = field(default_factory=dict)
+    cold: Turn | None = None
+
+    def median(self, name: str, part: str | None = None) -> float:
+        return statistics.median(turn.seconds[part] if part else turn.whole for turn in self.turns[name])
+
+    def peak(self, name: str) -> float:
+        return max(turn.peak_mb for turn in self.turns[name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What must hold: `value` at most `most`."""
+
+    says: str
+    value: float
+    most: float
+
+    @property
+    def held(self) -> bool:
+        return self.value <= self.most
+
+
+class FillRun(Run):
+    """A run whose topics are filled instead of worked on."""
+
+    def work(self) -> None:
+        workload = self.plan.scenario.workload
+        self.describe()
+        self.make_topics(replicas=1)
+        done: dict[str, int] = {}
+
+        def show(event: Event) -> None:
+            if isinstance(event, Filled):
+                done[event.source] = event.records
+                self.progress.live(f"{sum(done.values()):,} of {workload.records:,} records")
+
+        self.history.listen(show)
+        for worker in range(workload.workers):
+            self.workers.start_other(worker, processes.FILLER, self._filler(worker))
+        for worker in range(workload.workers):
+            self.history.wait(
+                f"filler {worker} to finish",
+                Finished,
+                partial(_from, f"worker-{worker}"),
+                deadline_s=_FILL_DEADLINE_S,
+                abort=lambda: bool(self.workers.crashes),
+            )
+
+    def _filler(self, worker: int) -> dict[str, Any]:
+        """What one of the processes that fill the topics must know."""
+        work = self.plan.scenario.workload
+        return {
+            "fillers": work.workers,
+            "seed": self.plan.seed,
+            "topics": dict(self.names.topics),
+            "group": self.names.group,
+            "ledger": str(self.folder / "ledger"),
+            "transactional_id": self.names.transactional_id(worker),
+            **work.model_dump(include={"records", "record_bytes", "keys", "partitions", "transaction_records"}),
+        }
+
+
+def _from(source: str, event: Event) -> bool:
+    return event.source == source
+
+
+def verify(
+    *, records: int, sizes: Sequence[int], rounds: int, folder: Path, progress: Progress, master: str
+) -> list[Measured]:
+    """Fill and measure, a tenth of the records first. Raises HarnessError when a reader fails or is not content."""
+    found = []
+    with pool.lease(SPEC.cluster, keep=False, say=progress.say) as cluster:
+        for record_bytes in sizes:
+            for count in (max(1, records // 10), records):
+                workload = SPEC.workload.model_copy(
+                    update={
+                        "records": count,
+                        "record_bytes": record_bytes,
+                        "transaction_records": 2_000,
+                        "observer": False,
+                    }
+                )
+                progress.phase(f"fill {count:,} of {record_bytes} B")
+                filled = FillRun(
+                    SPEC.model_copy(update={"workload": workload}),
+                    seed=1,
+                    cluster=cluster,
+                    runs=folder,
+                    progress=progress,
+                    master=master,
+                )
+                try:
+                    filled.work()
+                    filled.quiesce()
+                    found.append(_measure(filled, rounds, progress, master))
+                finally:
+                    filled.close()
+                shutil.rmtree(filled.folder)
+                _write(found, folder)
+    return found
+
+
+def _measure(filled: FillRun, rounds: int, progress: Progress, master: str) -> Measured:
+    workload = filled.plan.scenario.workload
+    measured = Measured(records=workload.records, record_bytes=workload.record_bytes)
+    readers: dict[str, Callable[[], Turn]] = {
+        KAFKA: lambda: _turn(baselines.kafka(filled.context, 2 * workload.records)),
+        SOURCE: lambda: _timed(whole=lambda: read_only(filled.context, master=master)),
+        "full": lambda: _ours(filled, "full", master),
+        "ledger": lambda: _ours(filled, "ledger", master),
+        PLAIN: lambda: _turn(baselines.plain(filled.context)),
+    }
+    progress.phase(f"measure {workload.records:,} of {workload.record_bytes} B")
+    spark.stop()
+    measured.cold = _ours(filled, "full", master)
+    progress.say(f"cold: {measured.cold.whole:.1f} s")
+    for _ in range(rounds):
+        for name, read in readers.items():
+            turn = read()
+            measured.turns.setdefault(name, []).append(turn)
+            progress.say(f"{name}: {turn.whole:.1f} s, {turn.peak_mb:.0f} MB")
+    return measured
+
+
+def read_only(context: FaultContext, *, master: str) -> None:
+    """Read what `collect` reads of the topics for a full proof, and keep nothing: the time below which the source does
+    not let it go. Raises as `collect` does."""
+    session, bootstrap = spark.session(master), context.cluster.bootstrap(topology.OBSERVER_LANE)
+    pinned = collect.pin(context.cluster.admin, judged(context))
+    outputs = collect.read_outputs(session, bootstrap, context, pinned, "read_committed").values()
+    frames = [collect.read_inputs(session, bootstrap, context.names.input, pinned), *outputs]
+    with ThreadPoolExecutor(len(frames)) as threads:
+        list(threads.map(lambda frame: frame.write.format("noop").mode("overwrite").save(), frames))
+
+
+def _turn(measured: tuple[float, float]) -> Turn:
+    return Turn(seconds={"whole": measured[0]}, peak_mb=measured[1])
+
+
+def _ours(filled: FillRun, mode: Mode, master: str) -> Turn:
+    """Collect and verify into a folder of its own. Raises HarnessError unless the verdict is valid."""
+    folder = filled.folder.with_name(f"{filled.folder.name}-{mode}")
+    shutil.copytree(filled.folder, folder, copy_function=os.link)
+    try:
+        return _timed(
+            collect=lambda: collect.collect(filled.context, folder, mode=mode, master=master),
+            verify=lambda: _judge(folder, master),
+        )
+    finally:
+        shutil.rmtree(folder)
+
+
+def _timed(**parts: Callable[[], None]) -> Turn:
+    """What this process does, one part after the other."""
+    seconds = {}
+    with baselines.peak(os.getpid()) as highest:
+        for name, part in parts.items():
+            started = time.monotonic()
+            part()
+            seconds[name] = time.monotonic() - started
+    return Turn(seconds=seconds, peak_mb=highest[0])
+
+
+def _judge(folder: Path, master: str) -> None:
+    results = judge(folder, master=master)
+    if results.verdict != "valid":
+        says = [reason.says for reason in results.reasons] + [each.says for each in results.findings]
+        raise HarnessError(f"{results.headline}: {'; '.join(says)}"[:500])
+
+
+def targets(found: Sequence[Measured]) -> list[Target]:
+    """What must hold, of pairs of fillings of one size: a tenth of the records, and all."""
+    listed = []
+    for small, large in zip(found[::2], found[1::2], strict=True):
+        size, ours = f"{large.record_bytes} B: ", large.median("full")
+        listed += [
+            Target(says=size + "full proof, times Kafka's read", value=ours / large.median(KAFKA), most=2.0),
+            Target(
+                says=size + "ledger mode, times Kafka's read",
+                value=large.median("ledger") / large.median(KAFKA),
+                most=1.5,
+            ),
+            Target(says=size + "full proof, times itself with a tenth", value=ours / small.median("full"), most=11.0),
+            Target(says=size + "full proof, times plain Python", value=ours / large.median(PLAIN), most=1.0),
+            Target(
+                says=size + "memory of the full proof, times plain Python's",
+                value=large.peak("full") / large.peak(PLAIN),
+                most=1.0,
+            ),
+        ]
+    return listed
+
+
+def table(found: Sequence[Measured]) -> str:
+    """Medians and targets in Markdown."""
+    lines = [
+        "| records | bytes | reader | seconds | of it collect, verify | times Kafka's | peak MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in found:
+        for name in each.turns:
+            parts = (
+                ", ".join(f"{each.median(name, part):.1f}" for part in ("collect", "verify"))
+                if name in ("full", "ledger")
+                else ""
+            )
+            lines.append(
+                f"| {each.records:,} | {each.record_bytes} | {name} | {each.median(name):.1f} | {parts} "
+                f"| {each.median(name) / each.median(KAFKA):.2f} | {each.peak(name):.0f} |"
+            )
+        if each.cold is not None:
+            lines.append(
+                f"| {each.records:,} | {each.record_bytes} | full, cold | {each.cold.whole:.1f} | "
+                f"{', '.join(f'{spent:.1f}' for spent in each.cold.seconds.values())} "
+                f"| {each.cold.whole / each.median(KAFKA):.2f} | {each.cold.peak_mb:.0f} |"
+            )
+    lines += ["", "| target | found | at most | |", "|---|---|---|---|"]
+    lines += [
+        f"| {each.says} | {each.value:.2f} | {each.most:g} | {'held' if each.held else '**missed**'} |"
+        for each in targets(found)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _write(found: Sequence[Measured], folder: Path) -> None:
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "measured": [asdict(each) for each in found],
+        "targets": [asdict(each) for each in targets(found[: len(found) // 2 * 2])],
+    }
+    (folder / "verify.json").write_text(json.dumps(document, indent=1) + "\n")

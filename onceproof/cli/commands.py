@@ -1,0 +1,357 @@
+"""What each command of the command line does; its exit status comes back.
+
+What needs an engine, Spark or a JVM is imported when a command needs it, so that `--help` and bad input answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from onceproof.harness.artifacts import clients, jars
+from onceproof.harness.base import paths
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.progress import Progress
+from onceproof.harness.context.fault import Wired
+from onceproof.harness.model import registry
+from onceproof.harness.model.scenario import Expect, Scenario
+from onceproof.harness.model.spec import RandomSpec, WorkloadSpec
+from onceproof.harness.record.results import Results
+
+if TYPE_CHECKING:
+    from onceproof.run.run import Run
+    from onceproof.suite.batch import Line
+    from onceproof.suite.matrix import Cell
+
+_WIDE = 250  # where a table goes into a file, nothing of it is cut off
+AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
+
+
+def run(options: argparse.Namespace) -> int:
+    from onceproof.harness.model import scenario
+    from onceproof.suite import batch
+
+    files = _find(options.scenario)
+    loaded = {path: _as_asked(scenario.load(path), options) for path in files}
+    _prepare((each.cluster.version, each.workload.client) for each in loaded.values())
+    _writable(options.runs)
+    seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    runs = [(each, seed + number) for number in range(options.times) for each in loaded.values()]
+    named = {each.name: str(path) for path, each in loaded.items()} if len(files) > 1 else {}
+
+    def command(each: Scenario, seed: int) -> str:
+        said = _said(each, seed, named.get(each.name, str(options.scenario)))
+        said += (" --faults random" if options.faults else "") + (" --no-faults" if options.no_faults else "")
+        return said + (" --mode ledger" if options.mode == "ledger" else "") + (" --twin" if options.twin else "")
+
+    statuses = [AS_EXPECTED]
+
+    def done(one: Run, results: Results, line: Line) -> None:
+        _tell(results, one.folder)
+        _say(
+            f"seconds: {', '.join(f'{name} {spent:g}' for name, spent in line.phases.items())}; "
+            f"from the command to the verdict {line.seconds:.1f}"
+        )
+        statuses.append(_status(results))
+
+    folder = options.runs if len(runs) == 1 else options.runs / datetime.now(UTC).strftime("all-%Y%m%dT%H%M%S")
+    with Progress(quiet=options.quiet) as progress:
+        how = batch.Options(
+            folder=folder,
+            progress=progress,
+            command=command,
+            master=options.spark_master,
+            mode=options.mode,
+            keep=options.keep,
+            faults=not options.no_faults,
+        )
+        lines = batch.run(runs, how, done)
+    if len(runs) > 1:
+        met = sum(line.as_expected for line in lines)
+        _say(f"{met} of {len(lines)} runs as expected: {batch.write_page(lines, folder)}")
+    return max(statuses)
+
+
+def _prepare(wanted: Iterable[tuple[str, str]]) -> None:
+    """What pairs of a Kafka version and a client need: one that there is not is refused before anything starts."""
+    from onceproof.harness.artifacts import images
+
+    pairs = set(wanted)
+    for version in sorted({version for version, _ in pairs}):
+        images.kafka(version)
+    for client in sorted({client for _, client in pairs}):
+        clients.prepare(client)
+
+
+def _said(each: Scenario, seed: int, path: str = "") -> str:
+    """The command line that repeats a run."""
+    said = f"onceproof run {shlex.quote(path or each.name)} --seed {seed} --kafka {each.cluster.version}"
+    defaults, work = WorkloadSpec(name=each.workload.name), each.workload
+    said += f" --client {work.client}" if work.client != defaults.client else ""
+    said += f" --group-protocol {work.group_protocol}" if work.group_protocol != defaults.group_protocol else ""
+    return said + "".join(f" --feature {name}={level}" for name, level in each.cluster.features.items())
+
+
+def _as_asked(loaded: Scenario, options: argparse.Namespace) -> Scenario:
+    """With what the command line says besides."""
+    if options.faults == "random":
+        loaded = _with_random(loaded)
+    if options.twin:
+        loaded = _without_lever(loaded)
+    cluster = {
+        "version": jars.release(options.kafka or loaded.cluster.version),
+        "features": {**loaded.cluster.features, **options.feature},
+    }
+    work = {
+        "client": options.client or loaded.workload.client,
+        "group_protocol": options.group_protocol or loaded.workload.group_protocol,
+    }
+    return loaded.model_copy(
+        update={
+            "cluster": loaded.cluster.model_copy(update=cluster),
+            "workload": loaded.workload.model_copy(update=work),
+        }
+    )
+
+
+def _without_lever(loaded: Scenario) -> Scenario:
+    """The twin: all the same but the faults on single requests. It must be valid."""
+    faults = tuple(each for each in loaded.faults if not isinstance(registry.fault(each.name), Wired))
+    if len(faults) == len(loaded.faults):
+        raise BadInput(f"--twin: {loaded.name} has no fault on single requests to leave out")
+    return loaded.model_copy(update={"faults": faults, "expect": Expect(verdict="valid"), "bug": None})
+
+
+def matrix(options: argparse.Namespace) -> int:
+    from onceproof.harness.model import scenario
+    from onceproof.suite import batch, matrix
+
+    scenarios = [scenario.load(file) for path in options.scenarios for file in _find(path)]
+    axes = matrix.Axes(
+        kafka=[jars.release(each) for each in options.kafka],
+        clients=options.client,
+        features=options.feature,
+        protocols=options.group_protocol,
+        times=options.times,
+    )
+    wanted = list(matrix.cells(scenarios, axes))
+    before = matrix.read_json(options.against) if options.against else None
+    if options.dry_run:
+        _table(matrix.COLUMNS, (matrix.columns(cell) for cell, _ in wanted))
+        return AS_EXPECTED
+    _prepare((cell.kafka, cell.client) for cell, _ in wanted if not cell.result)
+    folder = _writable(options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S"))
+    told = options.json or folder / "matrix.json"
+    _writable(told.parent)
+    seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    statuses = [AS_EXPECTED]
+
+    def done(cell: Cell, results: Results) -> None:
+        _say("  ".join(matrix.columns(cell)))
+        statuses.append(_status(results))
+
+    with Progress(quiet=options.quiet) as progress:
+        how = batch.Options(folder=folder, progress=progress, command=_said, master=options.spark_master)
+        found = matrix.run(wanted, seed, how, done)
+    _table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
+    matrix.write_json(found, told)
+    matrix.write_junit(found, folder)
+    _say(f"matrix: {matrix.write_page(found, folder)}")
+    if before is not None:
+        changed = matrix.changes(before, found)
+        _say("\n".join(changed) if changed else f"nothing changed since {options.against}")
+        statuses = [FAILED] if FAILED in statuses else [NOT_AS_EXPECTED if changed else AS_EXPECTED]
+    return max(statuses)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = Table(*heads, box=None)
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+
+
+def soak(options: argparse.Namespace) -> int:
+    from onceproof.harness.model import scenario
+    from onceproof.suite import batch, soak
+
+    wanted = options.scenarios or [paths.scenarios_dir() / "soak"]
+    loaded = [_with_random(scenario.load(file)) for path in wanted for file in _find(path)]
+    _prepare((each.cluster.version, each.workload.client) for each in loaded)
+    _writable(options.folder)
+    with Progress(quiet=options.quiet) as progress:
+        how = batch.Options(folder=options.folder, progress=progress, master=options.spark_master, command=_said)
+        done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say)
+    (options.folder / "soak.md").write_text(done.summary())
+    _say(done.summary())
+    return AS_EXPECTED if done.held else NOT_AS_EXPECTED
+
+
+def bench(options: argparse.Namespace) -> int:
+    from onceproof.bench import verify, wire
+
+    _writable(options.folder)
+    if options.what == "wire":
+        with Progress(quiet=options.quiet) as progress:
+            rates = wire.wire(
+                records=options.records,
+                sizes=options.sizes,
+                rounds=options.rounds,
+                folder=options.folder,
+                progress=progress,
+            )
+        _say(wire.table(rates))
+        held = all(wire.ratio(turns) >= wire.AT_LEAST for turns in rates.values())
+        return AS_EXPECTED if held else NOT_AS_EXPECTED
+    with Progress(quiet=options.quiet) as progress:
+        found = verify.verify(
+            records=options.records,
+            sizes=options.sizes,
+            rounds=options.rounds,
+            folder=options.folder,
+            progress=progress,
+            master=options.spark_master,
+        )
+    _say(verify.table(found))
+    return AS_EXPECTED if all(each.held for each in verify.targets(found)) else NOT_AS_EXPECTED
+
+
+def _with_random(scenario: Scenario) -> Scenario:
+    """The scenario with faults drawn from the seed, if it has none of that kind yet."""
+    return scenario if scenario.random else scenario.model_copy(update={"random": RandomSpec()})
+
+
+def verify(options: argparse.Namespace) -> int:
+    _run_folder(options.run)
+    from onceproof.report import report
+    from onceproof.verifiers.verify import verify
+
+    results = verify(options.run, master=options.spark_master)
+    report.write(options.run)
+    _tell(results, options.run)
+    return _status(results)
+
+
+def report(options: argparse.Namespace) -> int:
+    _run_folder(options.run)
+    from onceproof.report import report
+
+    _say(str(report.write(options.run)))
+    return AS_EXPECTED
+
+
+def images(options: argparse.Namespace) -> int:
+    from onceproof.harness.artifacts import images
+
+    _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
+    return AS_EXPECTED
+
+
+def list_all(options: argparse.Namespace) -> int:
+    from onceproof.harness.model import registry
+    from onceproof.suite import catalogue
+
+    if options.page:
+        measured = catalogue.measured(options.times) if options.times else catalogue.Measured()
+        options.page.write_text(catalogue.page(measured))
+        return AS_EXPECTED
+    table = Table("scenario", "pipeline", "faults", "expected", "what it shows", box=None)
+    for each in catalogue.entries():
+        table.add_row(f"{each.folder}/{each.name}", each.pipeline, each.faults, each.expected, each.about)
+    console = Console()
+    console.print(table)
+    abouts = {
+        "workload": {name: registry.workload(name).about for name in registry.names("workload")},
+        "fault": {name: registry.fault(name).about for name in registry.names("fault")},
+    }
+    for title, entries in abouts.items():
+        listed = Table(title, "what it is", box=None)
+        for name, about in sorted(entries.items()):
+            listed.add_row(name, about)
+        console.print(listed)
+    return AS_EXPECTED
+
+
+def doctor(_options: argparse.Namespace) -> int:
+    from onceproof.cli import doctor
+
+    missing = 0
+    for check in doctor.checks():
+        _say(f"{'ok     ' if check.ok else 'MISSING'}  {check.what}" + ("" if check.ok else f": {check.how}"))
+        missing += not check.ok
+    return NOT_AS_EXPECTED if missing else AS_EXPECTED
+
+
+def clean(_options: argparse.Namespace) -> int:
+    from onceproof.harness.cluster import pool
+
+    removed = pool.clean(_say)
+    _say("nothing to clean" if not removed else f"{removed} things removed")
+    return AS_EXPECTED
+
+
+def _find(path: Path) -> list[Path]:
+    """A scenario file, all of a folder, or the one of that name that comes with onceproof, with or without `.toml`."""
+    if path.is_dir():
+        files = sorted(path.rglob("*.toml"))
+        if not files:
+            raise BadInput(f"{path}: no scenario in this folder; scenarios are TOML files")
+        return files
+    if path.exists():
+        return [path]
+    names = sorted(paths.scenarios_dir().rglob("*.toml"))
+    for candidate in names:
+        if path.name in (candidate.name, candidate.stem) and len(path.parts) == 1:
+            return [candidate]
+    raise BadInput(f"{path}: no such scenario; a TOML file, or one of {', '.join(name.stem for name in names)}")
+
+
+def _writable(folder: Path) -> Path:
+    """The folder, made when it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be a folder to write to: {error.strerror}") from None
+    return folder
+
+
+def _run_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: no such folder; a run's folder looks like runs/<name>-<seed>-<time>")
+
+
+def _tell(results: Results, folder: Path) -> None:
+    colours = {"valid": "green", "unknown": "yellow", "invalid": "red"}
+    console = Console(highlight=False)
+    said = f"[bold {colours[results.verdict]}]{results.name}: {results.headline}[/]  ({results.expectation})"
+    console.print(said, soft_wrap=True)
+    for finding in results.findings:
+        console.print(f"  {finding.cls} × {finding.count}: {finding.says}", markup=False, soft_wrap=True)
+        for sample in list(finding.samples)[:3]:
+            where = f"{sample['topic']}/{sample['partition']} offset {sample['offset']}"
+            number = f", input number {sample['number']}" if "number" in sample else ""
+            console.print(f"    {where}{number}", markup=False, soft_wrap=True)
+    for reason in results.reasons:
+        console.print(f"  {reason.kind}: {reason.says}", markup=False, soft_wrap=True)
+    counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in results.counts.items())
+    console.print(counts, markup=False, soft_wrap=True)
+    console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _status(results: Results) -> int:
+    if any(reason.kind == "harness-error" for reason in results.reasons):
+        return FAILED
+    return AS_EXPECTED if results.as_expected else NOT_AS_EXPECTED
+
+
+def _say(text: str) -> None:
+    Console(highlight=False).print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,109 @@
+"""The report of a run: report.html (one file, no network) and junit.xml, from what lies in the run's folder.
+
+Works for whatever a run left: a run that broke off has a verdict and the history up to there.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import jinja2
+
+from onceproof.harness.model import plan
+from onceproof.harness.record import history, results
+from onceproof.harness.record.events import ClientFailed, FaultBegins, FaultTarget, Outcome, RequestEvent, Started
+from onceproof.harness.record.history import Events
+from onceproof.harness.record.results import Results
+from onceproof.report import charts
+
+
+def write(folder: Path) -> Path:
+    """Write both files; return the path of report.html. Raises BadInput when the folder is no run's folder."""
+    judged = results.read(folder / "results.json")
+    scenario = plan.read(folder / "plan.json").scenario
+    events = history.read(folder / "history.jsonl")
+    phases = folder / "phases.json"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    page = environment.get_template("report.html.j2").render(
+        results=judged,
+        about=scenario.about.strip(),
+        start=events[0].at,
+        timeline=charts.timeline(events) if events.first(Outcome) else "",
+        faults=_faults(events),
+        requests=_requests(events),
+        workers=_workers(events),
+        phases=json.loads(phases.read_text()) if phases.exists() else {},
+    )
+    target = folder / "report.html"
+    target.write_text(page, encoding="utf-8")
+    (folder / "junit.xml").write_text(_junit(judged), encoding="utf-8")
+    return target
+
+
+def _faults(events: Events) -> list[dict[str, Any]]:
+    return [
+        {
+            "span": span,
+            "open": _open(events.the(FaultBegins, fault=span.id).open_transactions),
+            "met": _met(events.first(FaultTarget, fault=span.id), events),
+        }
+        for span in charts.fault_spans(events)
+    ]
+
+
+def _met(target: FaultTarget | None, events: Events) -> str:
+    """What a worker that was hit met in the transaction in which it was, or in its next."""
+    if target is None or target.incarnation is None:
+        return ""
+    return ", ".join(map(str, events.errors_met(target, target.at)))
+
+
+def _requests(events: Events) -> list[dict[str, Any]]:
+    """The request proxy's journal, a row for each request that matched: when it came, and what became of it when."""
+    rows: dict[tuple[str, str, int, int], list[RequestEvent]] = {}
+    for event in events.of(RequestEvent):
+        rows.setdefault((event.fault, event.link, event.connection, event.correlation), []).append(event)
+    return [{"came": came, "then": then} for came, *then in rows.values()]
+
+
+def _open(transactions: list[str] | None) -> str:
+    return "the cluster did not say" if transactions is None else str(len(transactions))
+
+
+def _workers(events: Events) -> list[dict[str, Any]]:
+    rows = []
+    for name in sorted({event.source for event in events if event.source.startswith("worker-")}):
+        outcomes = Counter(event.type for event in events.of(Outcome, source=name))
+        errors = Counter(f"{event.call}: {event.code}" for event in events.of(ClientFailed, source=name))
+        rows.append(
+            {
+                "name": name,
+                "incarnations": len(events.of(Started, source=name)),
+                "ok": outcomes["ok"],
+                "fail": outcomes["fail"],
+                "info": outcomes["info"],
+                "errors": ", ".join(f"{error} × {count}" if count > 1 else error for error, count in errors.items()),
+            }
+        )
+    return rows
+
+
+def _junit(results: Results) -> str:
+    failure = ""
+    if not results.as_expected:
+        lines = [f"{finding.cls} × {finding.count}: {finding.says}" for finding in results.findings]
+        lines += [f"{reason.kind}: {reason.says}" for reason in results.reasons]
+        failure = f"<failure message={quoteattr(results.expectation)}>{_escaped(chr(10).join(lines))}</failure>"
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="onceproof" tests="1" '
+        f'failures="{int(not results.as_expected)}"><testcase classname="onceproof" name={quoteattr(results.name)}>'
+        f"{failure}</testcase></testsuite>\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")

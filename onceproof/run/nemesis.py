@@ -1,0 +1,146 @@
+"""The nemesis: starts each fault at its time or phase, ends it, and writes down what it met.
+
+Each fault has a thread. It waits for its moment; counts the transactions that are open; injects; lets a worker that
+stopped for it go on; waits until the fault is over; undoes it. What does not come leaves `fault-missed` in the
+history, and the run is then `unknown: vacuous`.
+"""
+
+import threading
+import time
+
+from onceproof.harness.base.errors import DeadlineError
+from onceproof.harness.cluster.admin import OPEN_STATES, AdminError
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import SelfTimed
+from onceproof.harness.context.fault import fault as fault_named
+from onceproof.harness.judge.vacuity import LASTS_LONG_S
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.record.events import (
+    AtPhase,
+    FaultBegins,
+    FaultFailed,
+    FaultHealed,
+    FaultInjected,
+    FaultMissed,
+    FaultNotDone,
+    NoCommitUnderFault,
+    Outcome,
+)
+
+_PHASE_DEADLINE_S = 90.0
+_AFTER_DEADLINE_S = 600.0
+_COMMIT_DEADLINE_S = 20.0
+
+
+class Nemesis:
+    def __init__(self, context: FaultContext) -> None:
+        self._context = context
+        self._threads = [
+            threading.Thread(target=self._run, args=(fault,), name=f"fault {fault.id}", daemon=True)
+            for fault in context.plan.faults
+        ]
+        self._started = 0.0
+
+    def start(self) -> None:
+        """The plan's clock starts now: `at_s` counts from here."""
+        self._started = time.monotonic()
+        for thread in self._threads:
+            thread.start()
+
+    def wait(self, deadline_s: float) -> None:
+        """Until every fault is healed. Raises DeadlineError."""
+        deadline = time.monotonic() + deadline_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                raise DeadlineError(f"waited {deadline_s:g} s for {thread.name} to end")
+
+    def leave_out(self) -> None:
+        """Do nothing, and say so: what a run shows without its faults must be nothing."""
+        for planned in self._context.plan.faults:
+            self._context.note(FaultMissed(fault=planned.id, reason="left out by --no-faults"))
+
+    def give_up(self) -> None:
+        self._context.aborted.set()
+
+    def _run(self, planned: PlannedFault[FaultSpec]) -> None:
+        context = self._context
+        try:
+            self._await_moment(planned)
+            self._strike(planned)
+        except DeadlineError as error:
+            context.note(FaultMissed(fault=planned.id, reason=str(error)))
+        except Exception as error:  # whatever it is, the run must say so and go on to its end
+            context.note(FaultFailed(fault=planned.id, reason=f"{type(error).__name__}: {error}"))
+        finally:
+            for moment, when in planned.spec.stops.items():
+                context.workers.go(when.worker, planned.id + moment)
+
+    def _await_moment(self, planned: PlannedFault[FaultSpec]) -> None:
+        spec, context = planned.spec, self._context
+        if spec.when is not None:
+            context.wait(
+                f"worker-{spec.when.worker} at {spec.when.phase} of its transaction {spec.when.count}",
+                AtPhase,
+                lambda event: event.fault == planned.id,
+                deadline_s=_PHASE_DEADLINE_S,
+            )
+        elif spec.after is not None:
+            before = context.plan.faults[spec.after].id
+            ended = context.wait(
+                f"fault {before} to be healed",
+                (FaultHealed, FaultNotDone),
+                lambda event: event.fault == before,
+                deadline_s=_AFTER_DEADLINE_S,
+            )
+            if not isinstance(ended, FaultHealed):
+                raise DeadlineError(f"fault {before}, which comes first, did not happen")
+        elif spec.at_s is not None and context.aborted.wait(max(0.0, self._started + spec.at_s - time.monotonic())):
+            raise DeadlineError(f"the run ended before {spec.at_s:g} s")
+
+    def _strike(self, planned: PlannedFault[FaultSpec]) -> None:
+        context, fault = self._context, fault_named(planned.name)
+        before = self._open_transactions()
+        context.note(FaultBegins(fault=planned.id, name=planned.name, open_transactions=before))
+        undo = fault.inject(context, planned)
+        try:
+            context.note(FaultInjected(fault=planned.id, name=planned.name))
+            if planned.spec.when is not None:
+                context.workers.go(planned.spec.when.worker, planned.id)
+            if isinstance(fault, SelfTimed):
+                fault.hold(context, planned, undo)
+            else:
+                self._last(planned)
+        finally:
+            undo()
+            context.note(FaultHealed(fault=planned.id, name=planned.name))
+
+    def _last(self, planned: PlannedFault[FaultSpec]) -> None:
+        """`lasts_s` at least, and until somebody has committed under the fault: a pipeline that recovers only after the
+        heal shows nothing about the time before. A client's call that never returns is given up after the time-out of
+        its transaction; so it is at most that and twenty seconds longer, and vacuity then says what was missing."""
+        context, work = self._context, self._context.plan.scenario.workload
+        since = len(context.history)
+        context.aborted.wait(planned.spec.lasts_s)
+        wanted = context.plan.scenario.expect.commit_under_fault and work.workers > 1
+        if not wanted or planned.spec.lasts_s < LASTS_LONG_S:
+            return
+        try:
+            context.wait(
+                "a commit under the fault",
+                Outcome,
+                lambda event: event.type == "ok",
+                deadline_s=_COMMIT_DEADLINE_S + work.transaction_timeout_ms / 1000,
+                since=since,
+            )
+        except DeadlineError:
+            context.note(NoCommitUnderFault(fault=planned.id))
+
+    def _open_transactions(self) -> list[str] | None:
+        """Transactional ids of this run with an open transaction; None when the cluster does not say."""
+        try:
+            ids = self._context.cluster.admin.transactional_ids(self._context.names.prefix)
+        except AdminError:
+            return None
+        return sorted(name for name, state in ids.items() if state in OPEN_STATES)

@@ -1,0 +1,318 @@
+"""One run, step by step: plan, work ‖ break, heal, quiesce, collect, verify, report.
+
+    with pool.lease(scenario.cluster, keep=False) as cluster:
+        results = Run(scenario, seed=7, cluster=cluster, runs=Path("runs")).all()
+
+Whatever breaks off at any step leaves what it had in the run's folder, says so in results.json (verdict `unknown`),
+and ends the processes that it started.
+"""
+
+import json
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from onceproof.harness.artifacts import clients
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.progress import Progress
+from onceproof.harness.cluster import pool
+from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Wired
+from onceproof.harness.context.fault import fault as fault_named
+from onceproof.harness.context.workers import Programs, Workers
+from onceproof.harness.model import plan as plans
+from onceproof.harness.model import registry
+from onceproof.harness.model.names import names
+from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.record.events import Event, HarnessFailed, NotTidied, Ready, RunDescribed, Sent, parse
+from onceproof.harness.record.history import History
+from onceproof.harness.record.results import Mode, Reason, Results
+from onceproof.run import quiesce
+from onceproof.run.monitor import Monitor
+from onceproof.run.nemesis import Nemesis
+from onceproof.workloads import processes
+
+PROGRAMS = Programs(worker=processes.WORKER, generator=processes.GENERATOR, observer=processes.OBSERVER)
+_TOPIC_CONFIG = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "message.timestamp.type": "CreateTime",
+}
+_READY_DEADLINE_S = 60.0
+_WORK_MARGIN_S = 900.0
+
+
+class Run:
+    """A run on a cluster that is up. The steps can be taken one by one, in their order, or all at once."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        seed: int,
+        cluster: Cluster,
+        runs: Path,
+        progress: Progress | None = None,
+        command: str = "",
+        master: str = "local[2]",
+        mode: Mode = "full",
+        faults: bool = True,
+    ) -> None:
+        self.plan = plans.make(scenario, seed)
+        self.cluster = cluster
+        self.progress = progress or Progress(quiet=True)
+        self._command, self._master, self._mode, self._faults = command, master, mode, faults
+        self.folder = _new_folder(runs, f"{scenario.name}-{seed}")
+        (self.folder / "plan.json").write_text(self.plan.to_json())
+        workload = registry.workload(scenario.workload.name)
+        self.names = names(self.plan.digest, pool.next_run_number(cluster), workload)
+        self.history = History(self.folder / "history.jsonl")
+        self.workers = Workers(
+            self.plan, cluster, self.names, self.history, self.folder, programs=PROGRAMS, stops=faults
+        )
+        self.context = FaultContext(
+            plan=self.plan, cluster=cluster, workers=self.workers, names=self.names, history=self.history
+        )
+        self._nemesis = Nemesis(self.context)
+        self._monitor = Monitor(self.context, self.progress)
+        self._started_wall = time.time()
+
+    def all(self, at_rest: Callable[["Run"], Any] | None = None) -> Results:
+        """Every step; `at_rest` is called between quiesce and collect.
+
+        Raises HarnessError only when not even a verdict of `unknown` could be reached.
+        """
+        try:
+            for step in (self.work, self.heal, self.quiesce):
+                step()
+            if at_rest is not None:
+                at_rest(self)
+            self.collect()
+            return self.verify()
+        except HarnessError as error:
+            return self.broken(error)
+        except KeyboardInterrupt as stopped:
+            self.broken(stopped)
+            raise
+        except Exception as error:  # a fault of ours; the run says so
+            (self.folder / "traceback.txt").write_text(traceback.format_exc())
+            return self.broken(error)
+        finally:
+            self.close()
+
+    def work(self) -> None:
+        """Topics, processes, load and faults, until every fault is healed and a tail of records has followed."""
+        self.progress.phase("work")
+        self.describe()
+        self._put_wire()
+        self.make_topics()
+        self.workers.start()
+        self._monitor.start()
+        self._await_workers()
+        self.workers.send_load()
+        self.history.wait(
+            "the generator's first records",
+            Sent,
+            deadline_s=_READY_DEADLINE_S,
+            abort=lambda: bool(self.workers.crashes),
+        )
+        if self._faults:
+            self._nemesis.start()
+            self._nemesis.wait(self.plan.lasts_s + _WORK_MARGIN_S)
+        else:
+            self._nemesis.leave_out()
+        self.workers.finish_generator(self.plan.lasts_s + _WORK_MARGIN_S)
+
+    def heal(self) -> None:
+        """Undo whatever may still be broken."""
+        self.progress.phase("heal")
+        self._nemesis.give_up()
+        self.cluster.heal()
+        until("three brokers after the heal", lambda: len(self.cluster.admin.brokers()) == 3, deadline_s=60)
+
+    def quiesce(self) -> None:
+        self.progress.phase("quiesce")
+        quiesce.quiesce(self.context)
+        self._monitor.stop()
+
+    def collect(self) -> None:
+        self.progress.phase("collect")
+        for crash in self.workers.crashes:
+            self.history.append("harness", HarnessFailed(reason=crash))
+        self.cluster.collect_logs(self.folder / "cluster", since_s=self._started_wall)
+        from onceproof.verifiers.collect import collect
+
+        collect.collect(self.context, self.folder, mode=self._mode, master=self._master)
+        if self.plan.scenario.collect.read_uncommitted:
+            collect.collect_hidden(self.context, self.folder, master=self._master)
+
+    def verify(self) -> Results:
+        self.progress.phase("verify")
+        from onceproof.verifiers.verify import verify
+
+        results = verify(self.folder, master=self._master, look=self._look)
+        self._report()
+        return results
+
+    def _look(self) -> None:
+        """Read what is hidden, for a finding that asks for it; the finding stands without it."""
+        try:
+            from onceproof.verifiers.collect.collect import collect_hidden
+
+            collect_hidden(self.context, self.folder, master=self._master)
+        except Exception as error:
+            self.progress.say(f"what is hidden was not read: {type(error).__name__}: {error}"[:300])
+
+    def broken(self, error: BaseException) -> Results:
+        """The verdict of a run that broke off: `unknown: harness-error`, with what it had."""
+        says = "; ".join([f"{type(error).__name__}: {error}", *self.workers.crashes])
+        self.history.append("harness", HarnessFailed(reason=says))
+        self.progress.say(says)
+        results = Results(
+            name=self.plan.scenario.name,
+            seed=self.plan.seed,
+            command=self._command,
+            verdict="unknown",
+            as_expected=False,
+            expectation="the run broke off",
+            findings=[],
+            reasons=[Reason(kind="harness-error", says=says)],
+            checks=[],
+            counts={},
+            versions=self._versions(),
+            mode=self._mode,
+        )
+        results.write(self.folder / "results.json")
+        self._report()
+        return results
+
+    def close(self) -> None:
+        """End every process; heal; leave the cluster fit for the next run. Twice is harmless."""
+        self._nemesis.give_up()
+        self._monitor.stop()
+        self.workers.close()
+        topics = self.names.topics.values()
+        for tidy in (self.cluster.take_wire_out, self.cluster.heal, lambda: self.cluster.admin.delete_topics(topics)):
+            try:
+                tidy()
+            except Exception as error:  # the health check before the next run decides
+                self.history.append("harness", NotTidied(reason=str(error)))
+        (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
+        self.history.close()
+
+    # What the steps need
+
+    def describe(self) -> None:
+        """Write down what the run is made of."""
+        client, features = self.plan.scenario.workload.client, self.cluster.admin.features()
+        versions = {
+            **self._versions(),
+            "client": client,
+            "transaction.version": str(clients.transaction_version(client, features)),
+        }
+        names = {**self.names.topics, "group": self.names.group}
+        self.history.append("harness", RunDescribed(command=self._command, versions=versions, names=names))
+        described = {
+            "schema_version": 1,
+            "spec": self.cluster.spec.model_dump(mode="json"),
+            "name": self.cluster.address.name,
+            "ports": self.cluster.address.ports,
+            "features": features,
+        }
+        (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
+
+    def _versions(self) -> dict[str, str]:
+        packages = ("onceproof", "confluent-kafka", "pyspark")
+        return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
+
+    def _put_wire(self) -> None:
+        """The wire proxy into the links that need it; before work begins, since it closes what is open on them."""
+
+        def note(event: dict[str, Any]) -> None:
+            kind, rule = event.pop("event"), event.pop("rule")
+            try:
+                parsed = parse({**event, "event": f"request-{kind}", "fault": rule})
+            except ValueError as error:
+                self.workers.crashes.append(f"the request proxy reported an event that is none: {error}")
+                return
+            self.history.append("request-proxy", parsed)
+
+        if links := self.wired_links():
+            self.cluster.put_wire(links, note)
+
+    def wired_links(self) -> set[str]:
+        """The links on which the plan's faults act on single requests."""
+        faults = [(fault_named(planned.name), planned.spec) for planned in self.plan.faults]
+        return {link for fault, spec in faults if isinstance(fault, Wired) for link in fault.wired(spec)}
+
+    def make_topics(self, replicas: int = 3) -> None:
+        """The run's topics, with a leader and all replicas in sync. Raises DeadlineError."""
+        topics = list(self.names.topics.values())
+        count = self.plan.scenario.workload.partitions
+        config = _TOPIC_CONFIG | {"min.insync.replicas": str(min(2, replicas))}
+        self.cluster.admin.create_topics(topics, partitions=count, replicas=replicas, config=config)
+
+        def led() -> bool:
+            states = [state for topic in topics for state in self.cluster.admin.partitions(topic).values()]
+            return len(states) == count * len(topics) and all(s.leader and len(s.isr) == replicas for s in states)
+
+        until("leaders and replicas of the new topics", led, deadline_s=_READY_DEADLINE_S)
+
+    def _await_workers(self) -> None:
+        """Until every worker is ready and the group has given every partition to somebody."""
+        for worker in range(self.plan.scenario.workload.workers):
+            source = f"worker-{worker}"
+            self.history.wait(
+                f"{source} to be ready",
+                Ready,
+                partial(_from, source),
+                deadline_s=_READY_DEADLINE_S,
+                abort=lambda: bool(self.workers.crashes),
+            )
+        if self.workers.fixed(0) is not None:
+            return
+        work, groups = self.plan.scenario.workload, self.names.groups
+
+        def shared() -> bool:
+            members = [member for group in groups for member in self.cluster.admin.members(group)]
+            busy = [member for member in members if member.partitions]
+            return len(busy) == min(work.workers, work.partitions * len(groups)) and (
+                work.partitions * len(groups) == sum(len(member.partitions) for member in members)
+            )
+
+        until("the group to share out the partitions", shared, deadline_s=_READY_DEADLINE_S)
+
+    def _report(self) -> None:
+        self.progress.phase("report")
+        (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
+        try:
+            from onceproof.report import report
+
+            report.write(self.folder)
+        except Exception as error:  # the verdict stands without its picture
+            self.progress.say(f"no report: {type(error).__name__}: {error}")
+
+
+def _from(source: str, event: Event) -> bool:
+    return event.source == source
+
+
+def _new_folder(runs: Path, name: str) -> Path:
+    """`<runs>/<name>-<time>`; two runs in one second get two folders."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    for attempt in range(100):
+        folder = runs / (f"{name}-{stamp}" + (f"-{attempt}" if attempt else ""))
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            continue
+    raise HarnessError(f"no free folder for {name}-{stamp} in {runs}")

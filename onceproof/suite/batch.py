@@ -1,0 +1,143 @@
+"""Many runs one after the other, on clusters that are used again; what came out of each, and a page that links to all.
+
+lines = many.run(runs, options, done)       each (scenario, seed) → a line
+many.write_page(lines, folder)              <folder>/index.html
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+
+from onceproof.harness.base.progress import Progress
+from onceproof.harness.cluster.pool import Clusters
+from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.record.events import FaultInjected
+from onceproof.harness.record.results import Mode, Results
+from onceproof.run import spark_warmup
+from onceproof.run.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What came of one run: its verdict, its counts, how long it took, and its folder when it was kept."""
+
+    scenario: str
+    seed: int
+    headline: str
+    verdict: str
+    as_expected: bool
+    expectation: str
+    reasons: list[str]
+    faults: list[str]
+    inputs: int
+    outputs: int
+    transactions: int
+    phases: dict[str, float]
+    folder: str | None
+
+    @property
+    def seconds(self) -> float:
+        """From the command, or from the run before, to the verdict."""
+        return round(sum(self.phases.values()), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How they are run. `command` gives a run's own command line, for its report."""
+
+    folder: Path
+    progress: Progress
+    command: Callable[[Scenario, int], str]
+    master: str = "local[2]"
+    mode: Mode = "full"
+    keep: bool = False
+    faults: bool = True
+
+
+def run(
+    runs: Sequence[tuple[Scenario, int]], options: Options, done: Callable[[Run, Results, Line], None]
+) -> list[Line]:
+    """Run them all; `done` is called after each. Raises HarnessError when no cluster comes up."""
+    lines: list[Line] = []
+    clusters = Clusters(keep=options.keep)
+    try:
+        for number, (scenario, seed) in enumerate(runs):
+            clusters.keep_only(each.cluster for each, _ in runs[number:])
+            options.progress.seconds.clear()
+            options.progress.phase("up")
+            spark_warmup.start_spark(options.master)
+            one = Run(
+                scenario,
+                seed=seed,
+                cluster=clusters.get(scenario.cluster),
+                runs=options.folder,
+                progress=options.progress,
+                command=options.command(scenario, seed),
+                master=options.master,
+                mode=options.mode,
+                faults=options.faults,
+            )
+            results = one.all()
+            options.progress.phase("down")
+            line = _line(one, results, dict(options.progress.seconds))
+            lines.append(line)
+            done(one, results, line)
+    finally:
+        clusters.close()
+    return lines
+
+
+def write_page(lines: list[Line], folder: Path) -> Path:
+    """A table of all runs, each linked to its report, as index.html; and index.json. Returns the page's path."""
+    (folder / "index.json").write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
+    rows = "\n".join(
+        f"<tr class={line.verdict}><td>{'as expected' if line.as_expected else '<b>NOT as expected</b>'}</td>"
+        f"<td>{_linked(line, folder)}</td><td>{line.seed}</td><td>{escape(line.headline)}</td>"
+        f"<td>{escape(', '.join(line.faults))}</td><td>{line.inputs:,}</td><td>{line.seconds:.0f}</td></tr>"
+        for line in lines
+    )
+    met = sum(line.as_expected for line in lines)
+    page = folder / "index.html"
+    page.write_text(_PAGE.format(met=met, runs=len(lines), seconds=sum(line.seconds for line in lines), rows=rows))
+    return page
+
+
+_PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>onceproof</title>
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem }}
+table {{ border-collapse: collapse; width: 100% }} td, th {{ text-align: left; padding: .3rem .6rem; border-top: 1px solid #ddd }}
+td:nth-child(n+6), th:nth-child(n+6) {{ text-align: right }} .valid td:nth-child(4) {{ color: #176b2c }}
+.invalid td:nth-child(4) {{ color: #a4161a }} .unknown td:nth-child(4) {{ color: #8a5a00 }} b {{ color: #a4161a }}</style>
+<h1>{met} of {runs} runs as expected</h1><p>{seconds:.0f} s in all.</p>
+<table><tr><th>expectation<th>scenario<th>seed<th>verdict<th>faults that struck<th>inputs<th>seconds</tr>
+{rows}
+</table></html>
+"""  # noqa: E501
+
+
+def _linked(line: Line, folder: Path) -> str:
+    if line.folder is None:
+        return escape(line.scenario)
+    there = Path(line.folder).resolve().relative_to(folder.resolve())
+    return f'<a href="{escape(str(there))}/report.html">{escape(line.scenario)}</a>'
+
+
+def _line(one: Run, results: Results, phases: dict[str, float]) -> Line:
+    fired = [event.name for event in one.history.events().of(FaultInjected)]
+    counts = results.counts
+    return Line(
+        scenario=results.name,
+        seed=results.seed,
+        headline=results.headline,
+        verdict=results.verdict,
+        as_expected=results.as_expected,
+        expectation=results.expectation,
+        reasons=[reason.says for reason in results.reasons] + [finding.says for finding in results.findings],
+        faults=fired,
+        inputs=counts.get("inputs", 0),
+        outputs=counts.get("outputs", 0),
+        transactions=counts.get("transactions", 0),
+        phases=phases,
+        folder=str(one.folder),
+    )

@@ -1,0 +1,244 @@
+"""Scenarios × Kafka versions × clients × features: a run for each cell, and one table of what came out.
+
+    onceproof matrix scenarios/bugs/late-end-txn.toml --kafka 3.9.2,4.3.1 --client librdkafka,java==4.3.1 \\
+        --feature transaction.version=1,2 --json cells.json
+
+A cell that makes no sense (a feature that those brokers do not have) says so and is not run. Clusters are used again,
+so cells are run in the order of their clusters.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from itertools import product
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from onceproof.harness.artifacts import clients
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.record.results import Results
+from onceproof.run.run import Run
+from onceproof.suite import batch
+from onceproof.suite.batch import Line
+
+# Features by the first release whose brokers have them, and their highest level.
+_FEATURES = {"transaction.version": ("4.0.0", 2), "group.version": ("4.0.0", 1)}
+# The clients by the first release in which KIP-848 is no preview.
+_CONSUMER_PROTOCOL = {"java": "4.0.0", "librdkafka": "2.12.0"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """What is multiplied. Empty: as the scenario says. `features`: each with the levels that are tried."""
+
+    kafka: Sequence[str] = ()
+    clients: Sequence[str] = ()
+    features: Mapping[str, Sequence[int]]
+    protocols: Sequence[str] = ()
+    times: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """`effective` is the transaction.version in force; `result` proved, refuted or the verdict, or why it was not run;
+    `report` the path of its report, beside the page; empty when it was not run."""
+
+    scenario: str
+    kafka: str
+    client: str
+    features: Mapping[str, int]
+    group_protocol: str
+    effective: int | None = None
+    result: str = ""
+    as_expected: bool | None = None
+    seed: int | None = None
+    expectation: str = ""
+    report: str = ""
+
+
+def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Scenario]]:
+    """Every cell with the scenario that it runs, cluster by cluster; one that makes no sense has its result already."""
+    levels = list(product(*([(name, level) for level in each] for name, each in axes.features.items())))
+    for kafka, chosen, scenario, client, protocol, _ in product(
+        axes.kafka or [""], levels, scenarios, axes.clients or [""], axes.protocols or [""], range(axes.times)
+    ):
+        cluster, work = scenario.cluster, scenario.workload
+        made = scenario.model_copy(
+            update={
+                "cluster": cluster.model_copy(
+                    update={
+                        "version": kafka or cluster.version,
+                        "features": {**cluster.features, **dict(chosen)},
+                    }
+                ),
+                "workload": work.model_copy(
+                    update={
+                        "client": client or work.client,
+                        "group_protocol": protocol or work.group_protocol,
+                    }
+                ),
+            }
+        )
+        cell = Cell(
+            scenario=made.name,
+            kafka=made.cluster.version,
+            client=made.workload.client,
+            features=made.cluster.features,
+            group_protocol=made.workload.group_protocol,
+        )
+        yield replace(cell, result=_senseless(cell) or _no_lever(cell, made)), made
+
+
+def run(
+    wanted: Sequence[tuple[Cell, Scenario]], seed: int, options: batch.Options, done: Callable[[Cell, Results], None]
+) -> list[Cell]:
+    """Run every cell that makes sense, with seeds that follow; `done` is called after each.
+
+    Raises HarnessError when no cluster comes up.
+    """
+    found: dict[int, Cell] = {}
+    todo = [index for index, (cell, _) in enumerate(wanted) if not cell.result]
+
+    def after(one: Run, results: Results, line: Line) -> None:
+        index = todo[len(found)]
+        cell = wanted[index][0]
+        effective = results.versions.get("transaction.version")
+        found[index] = replace(
+            cell,
+            effective=int(effective) if effective else None,
+            result=results.result or results.headline,
+            as_expected=line.as_expected,
+            seed=line.seed,
+            expectation=line.expectation,
+            report=f"{one.folder.name}/report.html",
+        )
+        done(found[index], results)
+
+    batch.run([(wanted[index][1], seed + number) for number, index in enumerate(todo)], options, after)
+    return [found.get(index, cell) for index, (cell, _) in enumerate(wanted)]
+
+
+def write_page(table: Sequence[Cell], folder: Path) -> Path:
+    """The table as matrix.html, each cell linked to its report. Returns the page's path."""
+    rows = "\n".join(
+        f"<tr class={'met' if cell.as_expected else 'skipped' if cell.as_expected is None else 'missed'}>"
+        + "".join(f"<td>{escape(text)}</td>" for text in columns(cell)[:-1])
+        + (f'<td><a href="{escape(cell.report)}">{escape(cell.result)}</a>' if cell.report else f"<td>{cell.result}")
+        + f"</td><td>{escape(cell.expectation)}</td></tr>"
+        for cell in table
+    )
+    page = folder / "matrix.html"
+    heads = "".join(f"<th>{head}" for head in (*COLUMNS, "expectation"))
+    page.write_text(_PAGE.format(heads=heads, rows=rows))
+    return page
+
+
+def write_json(table: Sequence[Cell], path: Path) -> None:
+    path.write_text(json.dumps([asdict(cell) for cell in table], indent=1) + "\n")
+
+
+def read_json(path: Path) -> list[Cell]:
+    """What `write_json` wrote. Raises BadInput."""
+    try:
+        return [Cell(**each) for each in json.loads(path.read_text())]
+    except (OSError, ValueError, TypeError) as error:
+        raise BadInput(f"{path}: not the cells of a matrix: {error}") from None
+
+
+def changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
+    """Each kind of cell that came out otherwise than before, or is new or gone, in words. Of several runs of one kind
+    each result counts once. A release is compared with the one before it of its line: 4.3.2 with 4.3.1."""
+    was, then = _results(before), _results(now)
+    return [
+        f"changed: {'  '.join(filter(None, kind))}: {_said(was.get(kind))} → {_said(then.get(kind))}"
+        for kind in {**was, **then}
+        if set(was.get(kind, {})) != set(then.get(kind, {}))
+    ]
+
+
+def _results(table: Sequence[Cell]) -> dict[tuple[str, ...], dict[str, str]]:
+    """Kind of cell, with the line of its release → each result with a release that it came from."""
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for cell in table:
+        line = f"{cell.kafka.rpartition('.')[0]}.x"
+        found.setdefault(columns(replace(cell, kafka=line))[:5], {})[cell.result] = cell.kafka
+    return found
+
+
+def _said(results: Mapping[str, str] | None) -> str:
+    if results is None:
+        return "not there"
+    return ", ".join(f"{result} ({kafka})" for result, kafka in sorted(results.items()))
+
+
+def write_junit(table: Sequence[Cell], folder: Path) -> None:
+    """junit.xml: a case for each cell, skipped where it makes no sense."""
+    cases = []
+    for cell in table:
+        inner = "" if cell.as_expected else f"<failure message={quoteattr(cell.expectation)}/>"
+        if cell.as_expected is None:
+            inner = f"<skipped message={quoteattr(cell.result)}/>"
+        name = " ".join(filter(None, columns(cell)[:5]))
+        cases.append(f'<testcase classname="onceproof" name={quoteattr(name)}>{inner}</testcase>')
+    failed, skipped = (sum(cell.as_expected is each for cell in table) for each in (False, None))
+    (folder / "junit.xml").write_text(
+        f'<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="onceproof matrix" tests="{len(table)}" '
+        f'failures="{failed}" skipped="{skipped}">{"".join(cases)}</testsuite>\n'
+    )
+
+
+COLUMNS = ("scenario", "kafka", "client", "features", "group protocol", "transaction.version in force", "result")
+
+
+def columns(cell: Cell) -> tuple[str, ...]:
+    """A cell in words, as COLUMNS has them."""
+    features = ", ".join(f"{name}={level}" for name, level in cell.features.items())
+    in_force = "" if cell.effective is None else str(cell.effective)
+    return cell.scenario, cell.kafka, cell.client, features, cell.group_protocol, in_force, cell.result
+
+
+def _senseless(cell: Cell) -> str:
+    """Why this cell cannot be; empty when it can."""
+    for name, level in cell.features.items():
+        since, highest = _FEATURES.get(name, ("0.0.0", level))
+        if level and _numbers(cell.kafka) < _numbers(since):
+            return f"no {name} before Kafka {since}"
+        if level > highest:
+            return f"{name} goes to {highest}"
+    if cell.group_protocol != "consumer":
+        return ""
+    if _numbers(cell.kafka) < (4, 0, 0):
+        return "group.protocol=consumer is a preview before Kafka 4.0.0"
+    since = _CONSUMER_PROTOCOL[clients.family(cell.client)]
+    if _numbers(clients.in_use(cell.client)) < _numbers(since):
+        return f"group.protocol=consumer is a preview in {clients.family(cell.client)} before {since}"
+    return ""
+
+
+def _no_lever(cell: Cell, scenario: Scenario) -> str:
+    """Why the lever of a bug's scenario has nothing to take hold of in this cell; empty when it has."""
+    if scenario.bug is None or not scenario.bug.transaction_version:
+        return ""
+    since, highest = _FEATURES["transaction.version"]
+    brokers = {"transaction.version": 0 if _numbers(cell.kafka) < _numbers(since) else highest, **cell.features}
+    in_force = clients.transaction_version(cell.client, brokers)
+    if in_force in scenario.bug.transaction_version:
+        return ""
+    return f"nothing to hold with transaction.version {in_force}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+_PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>onceproof: matrix</title>
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }}
+table {{ border-collapse: collapse; width: 100% }}
+td, th {{ text-align: left; padding: .3rem .6rem; border-top: 1px solid #ddd }}
+.missed {{ background: #fbe9e7 }} .skipped {{ color: #777 }}</style>
+<h1>Matrix</h1><table><tr>{heads}</tr>
+{rows}
+</table></html>
+"""

@@ -1,0 +1,91 @@
+"""One cause, one primary class: what a more telling finding explains is set aside before outputs are counted.
+
+aborted-read, torn-transaction, zombie-write    the outputs that they name
+inconsistent-read                               the record at that place, and what either reader saw there
+input-lost                                      what became of the input, as acknowledged and as the log has it
+
+transaction 7 has half of its outputs visible and was done again as transaction 9: torn-transaction, no duplicate
+transaction 7 has half of its outputs visible, and the other half is nowhere: torn-transaction, nothing is lost
+"""
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from onceproof.verifiers import atomicity, inputs, readers, zombies
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached
+
+KEY = ["topic", "number"]
+
+
+@cached
+def outputs(tables: Tables) -> DataFrame | None:
+    """Places of outputs that are explained, and the numbers seen there: topic, partition, offset, number. None when
+    nothing is."""
+    frames = [each.select(*PLACE, "number") for each in zombies.outputs(tables)]
+    for each in (atomicity.aborted(tables), atomicity.torn_outputs(tables)):
+        if each is not None:
+            frames.append(each.select(*PLACE, "number"))
+    differ = readers.inconsistent(tables)
+    if differ is not None:
+        frames += [differ.select(*PLACE, "number"), differ.select(*PLACE, F.col("number_at_rest").alias("number"))]
+    lost = inputs.lost(tables)
+    if lost is not None:
+        either = lost.select("number").unionAll(lost.select(F.col("found").alias("number"))).distinct()
+        frames.append(tables.outputs.join(either, "number", "left_semi").select(*PLACE, "number"))
+    return reduce(DataFrame.unionByName, frames).persist() if frames else None
+
+
+@cached
+def standing(tables: Tables) -> DataFrame:
+    """The outputs that are not explained; `tables.outputs` itself when all of them stand."""
+    explained = outputs(tables)
+    if explained is None:
+        return tables.outputs
+    return tables.outputs.join(explained.select(*PLACE).distinct(), PLACE, "left_anti").persist()
+
+
+def _spans(tables: Tables, torn: DataFrame) -> DataFrame:
+    """What inputs torn transactions were made of: p (partition), first, after (the offset behind the last).
+
+    The second service of a chain read the topic between. Which inputs were there between two offsets, the outputs made
+    of what stands before and behind them say.
+    """
+    read = (
+        tables.transactions.join(torn.select(*TRANSACTION).distinct(), TRANSACTION)
+        .select("worker", F.explode("sources").alias("source", "span"))
+        .selectExpr("worker", "cast(source AS int) AS p", "span[0] AS first", "span[1] AS after")
+        .distinct()
+    )
+    if not tables.workload.via:
+        return read.drop("worker")
+    own, between = (read.where(f"worker % 2 = {stage}").drop("worker") for stage in (0, 1))
+    beside = (
+        tables.outputs.join(F.broadcast(between), F.expr("via_partition = p"))
+        .groupBy("p", "first", "after", "source_partition")
+        .agg(
+            F.max(F.expr("CASE WHEN via_offset < first THEN source_offset + 1 END")).alias("low"),
+            F.min(F.expr("CASE WHEN via_offset >= after THEN source_offset END")).alias("high"),
+        )
+    )
+    return own.unionAll(
+        beside.select("source_partition", F.coalesce("low", F.lit(0)), F.coalesce("high", F.lit(2**63 - 1)))
+    )
+
+
+def without_excused(tables: Tables, missing: DataFrame) -> DataFrame:
+    """Of missing outputs (topic, number, input), those that no cause explains."""
+    explained = outputs(tables)
+    if explained is not None:
+        missing = missing.join(explained.select(*KEY).distinct(), KEY, "left_anti")
+    torn = atomicity.torn(tables)
+    if torn is not None:
+        within = (F.col("input.partition") == F.col("p")) & F.expr("input.offset >= first AND input.offset < after")
+        missing = missing.join(F.broadcast(_spans(tables, torn)), within, "left_anti")
+    lost = inputs.lost(tables)
+    if lost is not None:
+        place = (F.col("input.partition") == F.col("p")) & F.col("input.offset").eqNullSafe(F.col("o"))
+        gone = lost.select(F.col("partition").alias("p"), F.col("offset").alias("o"))
+        missing = missing.join(F.broadcast(gone), place, "left_anti")
+    return missing
