@@ -37,6 +37,7 @@ class Degrade:
     name: ClassVar = "degrade"
     about: ClassVar = "links that work badly: latency, bandwidth, slicer, slow_close, reset_peer, timeout, limit_data"
     params: ClassVar = DegradeSpec
+    needs: ClassVar = frozenset({"links"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[DegradeSpec]) -> Undo:
         spec = fault.spec

@@ -21,6 +21,7 @@ class DropResponse:
     name: ClassVar = "drop-response"
     about: ClassVar = "a request takes effect, its response is lost with its connection"
     params: ClassVar = RequestSpec
+    needs: ClassVar = frozenset({"links"})
 
     def wired(self, spec: RequestSpec) -> list[str]:
         return links(spec)

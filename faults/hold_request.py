@@ -46,6 +46,7 @@ class HoldRequest:
     name: ClassVar = "hold-request"
     about: ClassVar = "a request is held past its client's patience, and delivered later"
     params: ClassVar = HoldRequestSpec
+    needs: ClassVar = frozenset({"links"})
 
     def wired(self, spec: HoldRequestSpec) -> list[str]:
         return links(spec)

@@ -24,6 +24,7 @@ class Kill:
     name: ClassVar = "kill"
     about: ClassVar = "kill -9 of a broker or controller by its role; started again after lasts_s"
     params: ClassVar = NodeSpec
+    needs: ClassVar = frozenset({"nodes"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[NodeSpec]) -> Undo:
         node = strike(context, fault, context.cluster.kill)

@@ -39,6 +39,7 @@ class MoveCoordinator:
     name: ClassVar = "move-coordinator"
     about: ClassVar = "a transaction's coordinator dies between prepare and complete"
     params: ClassVar = MoveCoordinatorSpec
+    needs: ClassVar = frozenset({"links", "nodes", "transaction-state"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[MoveCoordinatorSpec]) -> Undo:
         spec = fault.spec

@@ -30,6 +30,7 @@ class Partition:
     name: ClassVar = "partition"
     about: ClassVar = "a worker's lane or a node's links: cut, blackhole, stall or responses-lost"
     params: ClassVar = PartitionSpec
+    needs: ClassVar = frozenset({"links"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[PartitionSpec]) -> Undo:
         spec = fault.spec

@@ -24,6 +24,7 @@ class Pause:
     name: ClassVar = "pause"
     about: ClassVar = "a broker or controller is frozen and thawed after lasts_s"
     params: ClassVar = NodeSpec
+    needs: ClassVar = frozenset({"nodes"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[NodeSpec]) -> Undo:
         node = strike(context, fault, context.cluster.pause)

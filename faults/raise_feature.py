@@ -33,6 +33,7 @@ class RaiseFeature:
     name: ClassVar = "raise-feature"
     about: ClassVar = "a feature of the brokers is raised while workers run"
     params: ClassVar = RaiseFeatureSpec
+    needs: ClassVar = frozenset({"features"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[RaiseFeatureSpec]) -> Undo:
         spec, admin = fault.spec, context.cluster.admin

@@ -36,6 +36,7 @@ class Stop:
     name: ClassVar = "stop"
     about: ClassVar = "a clean stop of a node, or of every broker in turn; started again after lasts_s"
     params: ClassVar = StopSpec
+    needs: ClassVar = frozenset({"nodes"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[StopSpec]) -> Undo:
         if fault.spec.target != "every-broker":

@@ -36,6 +36,7 @@ class Upgrade:
     name: ClassVar = "upgrade"
     about: ClassVar = "a rolling upgrade or downgrade: each node in turn is started with another release"
     params: ClassVar = UpgradeSpec
+    needs: ClassVar = frozenset({"nodes"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[UpgradeSpec]) -> Undo:
         images.kafka(fault.spec.to)

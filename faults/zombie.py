@@ -64,6 +64,7 @@ class Zombie:
     name: ClassVar = "zombie"
     about: ClassVar = "a worker stopped past its time-outs, resumed when it was taken for dead"
     params: ClassVar = ZombieSpec
+    needs: ClassVar = frozenset({"transaction-state"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[ZombieSpec]) -> Undo:
         worker = fault.spec.when.worker

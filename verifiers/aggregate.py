@@ -19,7 +19,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from onceproof.verifiers.evidence import causes, suspects
-from onceproof.verifiers.evidence.check import AGGREGATE, Check, Judged
+from onceproof.verifiers.evidence.check import AGGREGATE, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
@@ -67,4 +67,4 @@ def _sample(tables: Tables, row: Any) -> Sample:
     }
 
 
-CHECK = Check(name="aggregate", claim=CLAIM, run=_judge, needs=(AGGREGATE,))
+CHECK = Check(name="aggregate", claim=CLAIM, run=_judge, needs=(LOG, AGGREGATE))

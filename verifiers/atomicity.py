@@ -31,7 +31,7 @@ from onceproof.harness.record.events import AtPhase, WentOn
 from onceproof.harness.record.results import Finding
 from onceproof.verifiers import completeness
 from onceproof.verifiers.evidence import fingerprints
-from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.fingerprints import SPAN
 from onceproof.verifiers.evidence.spark import small, unless_empty
@@ -256,4 +256,4 @@ def _part(tables: Tables, row: Any) -> Sample:
     }
 
 
-CHECK = Check(name="atomicity", claim=CLAIM, run=_judge)
+CHECK = Check(name="atomicity", claim=CLAIM, run=_judge, needs=(LOG,))

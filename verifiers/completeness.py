@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
-from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables, cached
 
@@ -112,4 +112,4 @@ def _positions(tables: Tables) -> list[Reason]:
     ]
 
 
-CHECK = Check(name="completeness", claim=CLAIM, run=_judge)
+CHECK = Check(name="completeness", claim=CLAIM, run=_judge, needs=(LOG,))

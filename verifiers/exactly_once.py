@@ -35,7 +35,7 @@ from onceproof.harness.record.results import Finding, Reason, ReasonKind
 from onceproof.verifiers import completeness
 from onceproof.verifiers.evidence import causes, suspects
 from onceproof.verifiers.evidence.causes import KEY
-from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import Tables
@@ -234,4 +234,4 @@ def _output(tables: Tables, row: Any) -> Sample:
     }
 
 
-CHECK = Check(name="exactly-once", claim=CLAIM, run=_judge)
+CHECK = Check(name="exactly-once", claim=CLAIM, run=_judge, needs=(LOG,))

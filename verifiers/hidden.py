@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
-from onceproof.verifiers.evidence.check import HIDDEN_RECORDS, Check, Judged
+from onceproof.verifiers.evidence.check import HIDDEN_RECORDS, LOG, Check, Judged
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables, cached
 
@@ -107,4 +107,4 @@ def _aborted(tables: Tables, each: Mapping[str, Any]) -> int:
     return log.offsets["aborted"] + log.offsets["open"] if log else 0
 
 
-CHECK = Check(name="hidden", claim=CLAIM, run=_judge, needs=(HIDDEN_RECORDS,))
+CHECK = Check(name="hidden", claim=CLAIM, run=_judge, needs=(LOG, HIDDEN_RECORDS))

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers import completeness
 from onceproof.verifiers.evidence import fingerprints
-from onceproof.verifiers.evidence.check import INPUT_TOPIC, Check, Judged
+from onceproof.verifiers.evidence.check import INPUT_TOPIC, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding
 from onceproof.verifiers.evidence.spark import rows, unless_empty
 from onceproof.verifiers.evidence.tables import Tables, cached
@@ -105,4 +105,4 @@ def _strange(tables: Tables) -> list[Reason]:
     return [Reason(kind="indeterminate", says=says)]
 
 
-CHECK = Check(name="inputs", claim=CLAIM, run=_judge, needs=(INPUT_TOPIC,))
+CHECK = Check(name="inputs", claim=CLAIM, run=_judge, needs=(LOG, INPUT_TOPIC))

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Finding
 from onceproof.verifiers import atomicity, inputs, zombies
 from onceproof.verifiers.evidence import causes, fingerprints, suspects
-from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
 from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, over_earlier
@@ -149,4 +149,4 @@ def _beyond_end(tables: Tables) -> list[Sample]:
     ]
 
 
-CHECK = Check(name="offsets", claim=CLAIM, run=_judge)
+CHECK = Check(name="offsets", claim=CLAIM, run=_judge, needs=(LOG,))

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers import atomicity, completeness
 from onceproof.verifiers.evidence import fingerprints
-from onceproof.verifiers.evidence.check import OBSERVER, Check, Judged
+from onceproof.verifiers.evidence.check import LOG, OBSERVER, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place
 from onceproof.verifiers.evidence.spark import unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, Tables, cached
@@ -76,4 +76,4 @@ def _sample(tables: Tables, row: Any) -> Sample:
     }
 
 
-CHECK = Check(name="readers", claim=CLAIM, run=_judge, needs=(OBSERVER,))
+CHECK = Check(name="readers", claim=CLAIM, run=_judge, needs=(LOG, OBSERVER))

@@ -11,7 +11,7 @@ Compared are first and last offset, producer id and epoch, sequence and CRC of e
 from pyspark.sql import functions as F
 
 from onceproof.verifiers.evidence import fingerprints
-from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import finding
 from onceproof.verifiers.evidence.spark import small
 from onceproof.verifiers.evidence.tables import Tables
@@ -68,4 +68,4 @@ def _judge(tables: Tables) -> Judged:
     return Judged(compared=compared, findings=findings)
 
 
-CHECK = Check(name="replicas", claim=CLAIM, run=_judge)
+CHECK = Check(name="replicas", claim=CLAIM, run=_judge, needs=(LOG,))

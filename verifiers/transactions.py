@@ -7,7 +7,7 @@ An open transaction that its coordinator does know is no anomaly but a run that 
 """
 
 from onceproof.harness.record.results import Finding, Reason
-from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.check import TRANSACTION_STATE, Check, Judged
 from onceproof.verifiers.evidence.findings import explained
 from onceproof.verifiers.evidence.tables import Tables
 
@@ -35,4 +35,4 @@ def _judge(tables: Tables) -> Judged:
     return Judged(compared=tables.sizes("partitions"), findings=findings, reasons=reasons)
 
 
-CHECK = Check(name="transactions", claim=CLAIM, run=_judge)
+CHECK = Check(name="transactions", claim=CLAIM, run=_judge, needs=(TRANSACTION_STATE,))

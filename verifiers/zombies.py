@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.events import Assigned
-from onceproof.verifiers.evidence.check import Check, Judged
+from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position
 from onceproof.verifiers.evidence.spark import rows, small, unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached, over_earlier
@@ -136,4 +136,4 @@ def _batch(tables: Tables, row: Any) -> Sample:
     }
 
 
-CHECK = Check(name="zombies", claim=CLAIM, run=_judge)
+CHECK = Check(name="zombies", claim=CLAIM, run=_judge, needs=(LOG,))

@@ -4,8 +4,7 @@
         cluster.kill("broker2"); cluster.start("broker2")
                                                     → nothing left, folder removed
 
-What a cluster can do beyond being up is a capability of its own (`Nodes`, `LogAccess`): other systems than Apache
-Kafka will not have both, and a fault or check that needs one says so.
+What a cluster is made of, and what can be done with it, its system says (`harness/model/system.py`).
 """
 
 import json
@@ -17,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import docker
 from testcontainers.compose import DockerCompose
@@ -32,6 +31,7 @@ from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.cluster.containers import LABEL, already, remove, remove_container
 from onceproof.harness.cluster.links import Proxies
 from onceproof.harness.cluster.request_proxy import Wire
+from onceproof.harness.model import registry
 from onceproof.harness.model.spec import ClusterSpec
 
 _UP_DEADLINE_S = 90
@@ -41,28 +41,12 @@ _WIRE_PORT = 4
 _LOGS_AT_ONCE = 8
 
 
-@runtime_checkable
-class Nodes(Protocol):
-    """Nodes that can be killed, started, paused and resumed."""
-
-    def kill(self, node: str) -> None: ...
-    def start(self, node: str) -> None: ...
-    def pause(self, node: str) -> None: ...
-    def resume(self, node: str) -> None: ...
-
-
-@runtime_checkable
-class LogAccess(Protocol):
-    """Segments that can be read as files, for every replica."""
-
-    def log_dirs(self) -> dict[str, Path]: ...
-
-
 class Cluster:
     """A running Kafka cluster of three brokers and three controllers behind Toxiproxy."""
 
     def __init__(self, spec: ClusterSpec, address: Address) -> None:
         self.spec = spec
+        self.system = registry.system(spec.system)
         self.address = address
         self.folder = paths.clusters_dir() / address.name
         self.proxies = Proxies(address.ports * 100)
@@ -98,7 +82,7 @@ class Cluster:
         environment = {
             "ONCEPROOF_NAME": self.address.name,
             "ONCEPROOF_HOME_LABEL": str(paths.home()),
-            "ONCEPROOF_KAFKA_IMAGE": images.kafka(self.spec.version),
+            "ONCEPROOF_KAFKA_IMAGE": self.system.image(self.spec.version),
             "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
             "ONCEPROOF_WIRE_IMAGE": images.wire_tag(),
             "ONCEPROOF_USER": f"{os.getuid()}:{os.getgid()}",
@@ -122,7 +106,7 @@ class Cluster:
     def _start(self, *services: str, profile: str | None = None) -> None:
         """Start these services, or all; one whose image has changed is made anew. Raises HarnessError."""
         compose = DockerCompose(
-            context=paths.compose_dir(),
+            context=self.system.compose(),
             compose_file_name="cluster.yaml",
             env_file=str(self.folder / "cluster.env"),
             wait=False,
@@ -228,7 +212,7 @@ class Cluster:
         self.stop(node)
         self._replaced[node] = self._replaced.get(node, b"") + self._container(node).logs(timestamps=False)
         with (self.folder / "cluster.env").open("a") as environment:
-            environment.write(f"ONCEPROOF_{node.upper()}_IMAGE={images.kafka(version)}\n")
+            environment.write(f"ONCEPROOF_{node.upper()}_IMAGE={self.system.image(version)}\n")
         self._start(node)
 
     def image(self, node: str) -> str:

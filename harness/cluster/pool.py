@@ -184,7 +184,7 @@ def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
         lock = FileLock(paths.clusters_dir() / f"{address.name}.lock", thread_local=False)
         lock.acquire(timeout=0)
         cluster = Cluster(spec, address)
-        say(f"starting cluster {address.name}, Kafka {spec.version}, ports {address.ports}00 and up")
+        say(f"starting cluster {address.name}, {spec.system} {spec.version}, ports {address.ports}00 and up")
         try:
             cluster.write_files()
             cluster.up()

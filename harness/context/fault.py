@@ -23,6 +23,7 @@ from onceproof.harness.model import registry
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.system import Capability
 from onceproof.harness.record.history import Events
 
 Spec = TypeVar("Spec", bound=FaultSpec)
@@ -100,6 +101,16 @@ class Drawn(Protocol):
     def draw(self, chance: Chance, /) -> Mapping[str, Any] | None:
         """The fault's keys, without `name`; None when the period has nothing left for it. It begins at the period's
         `at_s` unless the keys say `when`."""
+        ...
+
+
+class NeedsCapabilities(Protocol):
+    """A fault that only some systems can be given (`harness/model/system.py`). A scenario that names another system is
+    refused."""
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """The capabilities that it needs."""
         ...
 
 

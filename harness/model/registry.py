@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, cast
 
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.system import System
 from onceproof.harness.model.workload import Workload
 
 Kind = Literal["fault", "check", "workload", "system"]
@@ -56,6 +57,14 @@ def workload(name: str) -> Workload:
     found = _get("workload", name)
     if not isinstance(found, Workload):
         raise BadInput(f"workload {name!r}: expected a Workload; got {found!r:.80}")
+    return found
+
+
+def system(name: str) -> System:
+    """A system by name or as FILE.py:NAME. Raises BadInput when there is none."""
+    found = _get("system", name)
+    if not isinstance(found, System):
+        raise BadInput(f"system {name!r}: expected a System; got {found!r:.80}")
     return found
 
 

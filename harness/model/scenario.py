@@ -14,6 +14,7 @@
 Every key is checked; what a fault may say is checked by the fault's own model.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -136,7 +137,23 @@ def _fault(raw: Any, index: int, where: str) -> FaultSpec:
         raise BadInput(f"{place}.{_first(error, model)}") from None
 
 
+def _check_system(scenario: Scenario, where: str) -> None:
+    """The system must be there, have this version, and be able to do what the faults need."""
+    try:
+        system = registry.system(scenario.cluster.system)
+    except BadInput as error:
+        raise BadInput(f"{where}: cluster.system: {error}") from None
+    if not re.fullmatch(system.versions, scenario.cluster.version):
+        raise BadInput(f"{where}: cluster.version: {scenario.cluster.version}; allowed: versions as {system.versions}")
+    for index, spec in enumerate(scenario.faults):
+        needed: frozenset[str] = getattr(registry.fault(spec.name), "needs", frozenset())
+        if missing := sorted(needed - system.capabilities):
+            says = f"{spec.name} needs {', '.join(missing)}, which the system {system.name} does not have"
+            raise BadInput(f"{where}: faults[{index}].name: {says}")
+
+
 def _cross_check(scenario: Scenario, where: str) -> None:
+    _check_system(scenario, where)
     work = scenario.workload
     try:
         workload = registry.workload(work.name)

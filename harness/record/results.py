@@ -63,10 +63,10 @@ class CheckResult:
         """The result in words: what was found, `not known`, `not judged: …`, or `holds for …` with numbers."""
         if self.findings:
             return ", ".join(sorted({finding.cls for finding in self.findings}))
-        if self.reasons:
-            return "not known: " + ", ".join(sorted({reason.kind for reason in self.reasons}))
         if self.not_judged:
             return f"not judged: {self.not_judged}"
+        if self.reasons:
+            return "not known: " + ", ".join(sorted({reason.kind for reason in self.reasons}))
         return "holds for " + ", ".join(f"{count:,} {unit}" for unit, count in self.compared.items())
 
 

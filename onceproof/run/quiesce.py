@@ -52,6 +52,8 @@ def quiesce(context: FaultContext) -> None:
 
 
 def _open(context: FaultContext) -> list[str]:
+    if "transaction-state" not in context.cluster.system.capabilities:
+        return []
     ids = context.cluster.admin.transactional_ids(context.names.prefix)
     return [name for name, state in ids.items() if state not in ("Empty", "CompleteCommit", "CompleteAbort", "Dead")]
 

@@ -33,7 +33,6 @@ from pyspark.sql import functions as F
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.admin import OPEN_STATES, Admin, Isolation, Partition
-from onceproof.harness.cluster.cluster import LogAccess
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import judged
 from onceproof.harness.model import registry
@@ -71,7 +70,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     if mode == "full":
         inputs = read_inputs(spark, bootstrap, context.names.input, pinned)
         work.append(("inputs", partial(_write, inputs, tables / "inputs.parquet")))
-    if isinstance(context.cluster, LogAccess):
+    if "log-access" in context.cluster.system.capabilities:
         internal = admin.offsets_partition(context.names.group)
         logs = context.cluster.log_dirs()
         leader = topology.node_of(admin.partitions(internal[0])[internal[1]].leader or 1)
@@ -151,6 +150,8 @@ def _standing(context: FaultContext, partitions: list[Partition]) -> dict[str, A
         for (topic, partition), (offset, metadata) in sorted(admin.group_offsets(context.names.group).items())
         if topic == context.names.input
     ]
+    if "transaction-state" not in context.cluster.system.capabilities:
+        return {"positions": commits, "open_transactions": None}
     known = _known(admin)
     open_transactions = [
         {

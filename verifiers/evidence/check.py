@@ -25,10 +25,15 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """Something that a run may lack. `says` completes "not judged: …"."""
+    """Something that a run may lack. `says` completes "not judged: …".
+
+    `essential`: without it the verdict cannot be valid, since the claim applies to the run and was not judged. The
+    other needs say that the claim does not apply, or is a choice of the scenario.
+    """
 
     says: str
     met: Callable[[Tables], bool]
+    essential: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +47,11 @@ class Check:
 
     def judge(self, tables: Tables) -> CheckResult:
         """The result, also of a check whose needs are not met. Raises whatever `run` raises."""
-        for need in self.needs:
+        for need in sorted(self.needs, key=lambda each: each.essential):  # what does not apply is no gap
             if not need.met(tables):
-                return CheckResult(name=self.name, claim=self.claim, not_judged=need.says)
+                says = f"the check {self.name} was not judged: {need.says}"
+                reasons = [Reason(kind="indeterminate", says=says)] if need.essential else []
+                return CheckResult(name=self.name, claim=self.claim, reasons=reasons, not_judged=need.says)
         judged = self.run(tables)
         nothing = "" if any(judged.compared.values()) or judged.findings or judged.reasons else "nothing to compare"
         return CheckResult(
@@ -57,6 +64,16 @@ class Check:
         )
 
 
+LOG = Need(
+    says="the segments of this system's replicas cannot be read",
+    met=lambda tables: (tables.folder / "tables" / "batches.parquet").exists(),
+    essential=True,
+)
+TRANSACTION_STATE = Need(
+    says="this system does not say which transactions are open",
+    met=lambda tables: tables.facts["open_transactions"] is not None,
+    essential=True,
+)
 INPUT_TOPIC = Need(
     says="ledger mode did not read the input topic, and trusts what the brokers acknowledged",
     met=lambda tables: tables.full,

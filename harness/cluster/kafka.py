@@ -1,0 +1,14 @@
+"""Apache Kafka from its jars: three brokers and three controllers behind Toxiproxy, by Docker Compose."""
+
+from onceproof.harness.artifacts import images
+from onceproof.harness.base import paths
+from onceproof.harness.model.system import System
+
+SYSTEM = System(
+    name="kafka",
+    about="Apache Kafka 3.x and 4.x, from its jars",
+    versions=r"[34]\.\d+\.\d+",
+    capabilities=frozenset({"nodes", "links", "log-access", "transaction-state", "features"}),
+    image=images.kafka,
+    compose=paths.compose_dir,
+)
