@@ -40,7 +40,7 @@ class DeleteRecordsSpec(FaultSpec):
 
     def topics(self, workload: Workload) -> Sequence[str]:
         """Those that a group reads: up to where is a matter of its position."""
-        return tuple(filter(None, ("input", workload.via)))
+        return tuple(filter(None, ("input", workload.intermediate_topic)))
 
 
 class DeleteRecords:

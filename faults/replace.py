@@ -76,7 +76,7 @@ class Replace:
             lambda event: (
                 event.type == "ok"
                 and event.source == target.by
-                and (event.incarnation or 0) > (target.successor_after or 0)
+                and event.incarnation > (target.successor_after or 0)
             ),
             deadline_s=_DEADLINE_S,
         )

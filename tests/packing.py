@@ -115,7 +115,7 @@ class _Move:
 
     def row(self, row: Row) -> Row:
         moved = dict(row)
-        for name in ("partition", "source_partition", "via_partition"):
+        for name in ("partition", "source_partition", "intermediate_partition"):
             if moved.get(name) is not None and moved.get("topic") != "__consumer_offsets":
                 moved[name] = self.partition(moved[name])
         for name, by in (("number", NUMBERS), ("producer_id", NUMBERS), ("worker", WORKERS)):

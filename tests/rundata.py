@@ -17,7 +17,7 @@ from onceproof.harness.record.events import kinds
 from onceproof.harness.record.tables import BATCHES, COMMITS, INPUTS, LEDGER, OBSERVED, OUTPUTS, SCHEMA_VERSION
 from onceproof.verifiers.evidence.tables import TRANSACTION
 
-TOLD = ("source_partition", "source_offset", *TRANSACTION, "via_partition", "via_offset")
+TOLD = ("source_partition", "source_offset", *TRANSACTION, "intermediate_partition", "intermediate_offset")
 Row = dict[str, Any]
 
 

@@ -53,7 +53,7 @@ def aborted(tables: Tables) -> DataFrame | None:
     found = _seen_too_soon(tables, hidden)
     if _near_hidden(tables, hidden):  # speed: otherwise no output stands in a hidden batch
         found.append(tables.outputs.join(F.broadcast(offsets), PLACE, "left_semi"))
-    if tables.workload.via:  # speed: otherwise nothing is between
+    if tables.workload.intermediate_topic:  # speed: otherwise nothing is between
         found.append(_made_of_hidden(tables, offsets))
     if tables.workload.wiring.transactional:
         found += _never_committed(tables)
@@ -97,10 +97,10 @@ def _sighted(tables: Tables, spans: DataFrame) -> DataFrame:
 
 def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame:
     """Outputs made of a record of the topic between that was aborted: its reader must not have seen it."""
-    there = hidden.where(F.col("topic") == tables.workload.via).select(
-        F.col("partition").alias("via_partition"), F.col("offset").alias("via_offset")
+    there = hidden.where(F.col("topic") == tables.workload.intermediate_topic).select(
+        F.col("partition").alias("intermediate_partition"), F.col("offset").alias("intermediate_offset")
     )
-    return tables.outputs.join(F.broadcast(there), ["via_partition", "via_offset"], "left_semi")
+    return tables.outputs.join(F.broadcast(there), ["intermediate_partition", "intermediate_offset"], "left_semi")
 
 
 def _near_hidden(tables: Tables, hidden: DataFrame) -> bool:
@@ -142,7 +142,7 @@ def _stayed(tables: Tables) -> list[tuple[int, int, int]]:
         return []
     on = {(*each.process, each.fault) for each in tables.events.of(WentOn)}
     return [
-        (each.worker, each.incarnation or 0, each.transaction)
+        (each.worker, each.incarnation, each.transaction)
         for each in tables.events.of(AtPhase, phase="before-commit")
         if (*each.process, each.fault) not in on
     ]

@@ -43,13 +43,14 @@ def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
     length = each["end"] - each["start"]
     log = fingerprints.logs(tables).get((each["topic"], partition, each["leader"]))
     offsets = log.offsets if log else dict.fromkeys(fingerprints.FATES, 0)
-    if role != "input" and each["start"] > (_deleted_to(tables, role, partition) if role == tables.workload.via else 0):
+    between = role == tables.workload.intermediate_topic
+    if role != "input" and each["start"] > (_deleted_to(tables, role, partition) if between else 0):
         return f"it starts at {each['start']}: somebody deleted records"
     if each["end"] != each["high_watermark"]:
         return f"the LSO {each['end']} is below the high watermark {each['high_watermark']}"
     if sum(offsets.values()) != length:
         return f"{length} offsets, the log's batches account for {sum(offsets.values())}"
-    if role == tables.workload.via or (role == "input" and not tables.full):
+    if between or (role == "input" and not tables.full):
         return None  # nobody read it
     kind = "inputs" if role == "input" else "outputs"
     seen = fingerprints.contents(tables).get((kind, role, partition), fingerprints.NOTHING).rows

@@ -58,7 +58,7 @@ def _above(tables: Tables) -> list[Finding]:
     wrong = suspected.where("from_o >= coalesce(position, 0)").where(~F.col("from_p").isin(*zombies.moved(tables)))
     due = wrong.select(*causes.KEY, F.col("from_p").alias("p"), F.col("from_o").alias("o"), "position")
     # In a chain the output is another service's: whoever's position is on its way to where the input was.
-    whose = ["source_partition"] if tables.workload.via else _OWN
+    whose = ["source_partition"] if tables.workload.intermediate_topic else _OWN
     pending = _positions(tables, "fate = 'open'").groupBy(*whose).agg(F.max("position").alias("coming"))
     outputs = causes.standing(tables).join(due, causes.KEY).join(pending, whose, "left")
     outputs = outputs.where("NOT coalesce(source_offset < coming, false)")

@@ -8,30 +8,30 @@
 Compared are first and last offset, producer id and epoch, sequence and CRC of each batch from the log start on.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.sql import functions as F
 
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import finding
+from onceproof.verifiers.evidence.fingerprints import Fingerprint
 from onceproof.verifiers.evidence.spark import small
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"
 
 
+def _held(logs: Mapping[tuple[str, int, str], fingerprints.Log], each: Mapping[str, Any]) -> set[Fingerprint]:
+    """The fingerprints of a partition's replicas; one that has no batches has the fingerprint of nothing."""
+    found = (logs.get((each["topic"], each["partition"], broker)) for broker in each["replicas"])
+    return {log.batches if log else fingerprints.NOTHING for log in found}  # speed
+
+
 def _judge(tables: Tables) -> Judged:
     compared, logs = tables.sizes("replicas", "batches"), fingerprints.logs(tables)
-    differ = [
-        each
-        for each in tables.pinned
-        if len(
-            {
-                getattr(logs.get((each["topic"], each["partition"], broker)), "batches", fingerprints.NOTHING)  # speed
-                for broker in each["replicas"]
-            }
-        )
-        != 1
-    ]
+    differ = [each for each in tables.pinned if len(_held(logs, each)) != 1]  # speed: the batches themselves decide
     if not differ:  # speed: what follows finds nothing then
         return Judged(compared=compared)
     judged = small(

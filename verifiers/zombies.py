@@ -88,7 +88,7 @@ def _assigned(tables: Tables) -> dict[int, list[tuple[int, int]]]:
     found: dict[int, list[tuple[int, int]]] = {}
     for event in sorted(tables.events.of(Assigned), key=lambda each: each.t):
         for partition in event.partitions:
-            found.setdefault(partition, []).append((event.worker, event.incarnation or 0))
+            found.setdefault(partition, []).append((event.worker, event.incarnation))
     return found
 
 

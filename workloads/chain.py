@@ -29,7 +29,7 @@ CHAIN = Workload(
     transform=chain,
     expected=one_on_each("output"),
     topics=_WRITES,
-    via="middle",
+    intermediate_topic="middle",
     rows=("W6",),
 )
 READ_UNCOMMITTED = replace(

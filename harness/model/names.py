@@ -14,7 +14,7 @@ from onceproof.harness.model.workload import Workload
 class Names:
     prefix: str
     outputs: tuple[str, ...]
-    via: str = ""
+    intermediate_topic: str = ""
 
     @property
     def input(self) -> str:
@@ -28,8 +28,8 @@ class Names:
     def read(self) -> tuple[tuple[str, str], ...]:
         """Each group of workers with the topic that it reads, as they are called on the cluster: the input, and the
         topic between."""
-        first = (self.group, self.input)
-        return (first, (f"{self.group}-{self.via}", self.topic(self.via))) if self.via else (first,)
+        first, between = (self.group, self.input), self.intermediate_topic
+        return (first, (f"{self.group}-{between}", self.topic(between))) if between else (first,)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -50,4 +50,6 @@ class Names:
 
 
 def names(plan_digest: str, run_number: int, workload: Workload) -> Names:
-    return Names(prefix=f"op-{plan_digest}-{run_number}", outputs=workload.topics, via=workload.via)
+    return Names(
+        prefix=f"op-{plan_digest}-{run_number}", outputs=workload.topics, intermediate_topic=workload.intermediate_topic
+    )

@@ -159,7 +159,7 @@ def _cross_check(scenario: Scenario, where: str) -> None:
         workload = registry.workload(work.name)
     except BadInput as error:
         raise BadInput(f"{where}: workload.name: {error}") from None
-    if workload.via and work.workers < 2:
+    if workload.intermediate_topic and work.workers < 2:
         raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, since a chain has two services")
     if work.message_timeout_ms > work.transaction_timeout_ms:
         raise BadInput(f"{where}: workload.message_timeout_ms: at most transaction_timeout_ms")

@@ -100,8 +100,9 @@ class Workload:
     of the input. `identity` is the digest by which an output is compared with what is expected, as Spark SQL over its
     `key` and `value`.
 
-    A chain reads a topic of its own too: worker 0 reads the input and writes to `via`, worker 1 reads `via`, and so on
-    in turns. What passes there is judged by its end only, since its records may be deleted behind the position.
+    A chain has an `intermediate_topic`: worker 0 reads the input and writes to it, worker 1 reads it, and so on in
+    turns. The intermediate topic is judged by the end of the chain only, since its records may be deleted below the
+    committed offset.
     """
 
     name: str
@@ -109,7 +110,7 @@ class Workload:
     transform: Callable[[Source], Iterable[Output]] | None = None
     expected: str
     topics: tuple[str, ...] = ("output",)
-    via: str = ""
+    intermediate_topic: str = ""
     wiring: Wiring = Wiring()
     identity: str = CONTENT
     state: Callable[[], State] | None = None
@@ -126,9 +127,9 @@ class Workload:
     def one_transaction(self) -> bool:
         """Whether an input's outputs and its position are in one transaction, so that each must tell of the other. (In
         a chain the outputs are another service's than the input's position.)"""
-        return self.sends_positions and not self.via
+        return self.sends_positions and not self.intermediate_topic
 
     @property
     def judged(self) -> tuple[str, ...]:
         """The topics whose records are compared with what is expected."""
-        return tuple(topic for topic in self.topics if topic != self.via)
+        return tuple(topic for topic in self.topics if topic != self.intermediate_topic)

@@ -53,6 +53,12 @@ class ProcessEvent(Event):
         return self.source, self.incarnation
 
 
+class WorkerEvent(ProcessEvent):
+    """Reported by a worker, which always has an incarnation."""
+
+    incarnation: int
+
+
 # The run
 
 
@@ -153,7 +159,7 @@ class Ready(ProcessEvent):
     client: str = ""
 
 
-class AtPhase(ProcessEvent):
+class AtPhase(WorkerEvent):
     """A worker stopped at a phase of a transaction for a fault, and waits."""
 
     kind: ClassVar = "at-phase"
@@ -163,7 +169,7 @@ class AtPhase(ProcessEvent):
     fault: str
 
 
-class WentOn(ProcessEvent):
+class WentOn(WorkerEvent):
     """The worker went on."""
 
     kind: ClassVar = "went-on"
@@ -171,14 +177,14 @@ class WentOn(ProcessEvent):
     fault: str
 
 
-class Assigned(ProcessEvent):
+class Assigned(WorkerEvent):
     """A worker was assigned these input partitions."""
 
     kind: ClassVar = "assigned"
     partitions: list[int]
 
 
-class PositionReset(ProcessEvent):
+class PositionReset(WorkerEvent):
     """A consumer found itself at another offset than expected: its position was out of range and was reset."""
 
     kind: ClassVar = "position-reset"
@@ -187,14 +193,14 @@ class PositionReset(ProcessEvent):
     found: int
 
 
-class Began(ProcessEvent):
+class Began(WorkerEvent):
     """A transaction was begun."""
 
     kind: ClassVar = "begin"
     transaction: int
 
 
-class OfTransaction(ProcessEvent):
+class OfTransaction(WorkerEvent):
     """About one whole transaction. `sources`: input partition → [first, next) offset that it read."""
 
     transaction: int

@@ -23,8 +23,8 @@ class _Part(NamedTuple):
 
 _PLACE = (_Part("source_partition", 5, "int"), _Part("source_offset", 13, "bigint"))
 _WHOSE = (_Part("worker", 3, "int"), _Part("incarnation", 5, "int"), _Part("transaction", 10, "bigint"))
-_VIA = (_Part("via_partition", 5, "int"), _Part("via_offset", 13, "bigint"))
-_GROUPS = (_PLACE, _WHOSE, _VIA)
+_INTERMEDIATE = (_Part("intermediate_partition", 5, "int"), _Part("intermediate_offset", 13, "bigint"))
+_GROUPS = (_PLACE, _WHOSE, _INTERMEDIATE)
 
 
 def _length(parts: tuple[_Part, ...]) -> int:
@@ -41,10 +41,11 @@ def passed_on(header: bytes, worker: int, incarnation: int, transaction: int, pa
     return header[: _length(_PLACE)] + b"%03d%05d%010d%05d%013d" % (worker, incarnation, transaction, partition, offset)
 
 
-def widths(*, via: bool) -> list[int]:
-    """How the header is cut into integers, `told_0` and so on, for `parts_sql`; with `via`, the longer form. Eighteen
-    digits fit into one: few long ones are sooner read, and take less room, than many short ones."""
-    return [_length(group) for group in (_GROUPS if via else _GROUPS[:2])]
+def widths(*, intermediate: bool) -> list[int]:
+    """How many digits of the header go into each of the integers `told_0` and so on (`parts_sql`); with
+    `intermediate`, of the longer form. Up to eighteen digits fit into one: a few long integers take less time and
+    space to read than many short ones."""
+    return [_length(group) for group in (_GROUPS if intermediate else _GROUPS[:2])]
 
 
 def parts_sql() -> list[str]:

@@ -72,13 +72,17 @@ class Written:
             self.producer.produce(self.name, value, key, partition=0, headers=headers)
         assert self.producer.flush(_CALL_S) == 0
 
-    def read(self, start: int, end: int, isolation: Isolation = "read_committed", *, via: bool = False) -> DataFrame:
+    def read(
+        self, start: int, end: int, isolation: Isolation = "read_committed", *, intermediate: bool = False
+    ) -> DataFrame:
         pinned = [
             {"topic": self.name, "partition": 0, "start": start, "end": end},
             {"topic": self.name, "partition": 1, "start": 0, "end": 0},
             {"topic": "another", "partition": 7, "start": 0, "end": 9},
         ]
-        return topics.read(session(), self.bootstrap, self.name, pinned, isolation, via=via, deadline_s=3)
+        return topics.read(
+            session(), self.bootstrap, self.name, pinned, isolation, intermediate=intermediate, deadline_s=3
+        )
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +111,9 @@ def test_the_digest_is_that_of_spark(written: Written) -> None:
 
 
 def test_the_longer_header(written: Written) -> None:
-    found = [tuple(row) for row in rows(written.read(0, 17, via=True).select("told_2", "told_0").orderBy("offset"))]
+    found = [
+        tuple(row) for row in rows(written.read(0, 17, intermediate=True).select("told_2", "told_0").orderBy("offset"))
+    ]
     assert found == [*[(None, None)] * 11, (3_0000000000044, _TOLD[0])]
 
 

@@ -28,7 +28,11 @@ def made_of_an_aborted_record(run: RunData) -> Expected:
         run.hide("middle", partition, first, last)
         made |= {(partition, offset) for offset in range(first, last + 1)}
     return {
-        "aborted-read": {place_of(each) for each in run.outputs if (each["via_partition"], each["via_offset"]) in made}
+        "aborted-read": {
+            place_of(each)
+            for each in run.outputs
+            if (each["intermediate_partition"], each["intermediate_offset"]) in made
+        }
     }
 
 
@@ -82,7 +86,11 @@ def half_of_the_first_service(run: RunData) -> Expected:
     nothing came of that."""
     partition, (_, first, last) = _of_two_partitions(run, "middle")
     run.hide("middle", partition, first, last)
-    for row in [row for row in run.outputs if row["via_partition"] == partition and first <= row["via_offset"] <= last]:
+    for row in [
+        row
+        for row in run.outputs
+        if row["intermediate_partition"] == partition and first <= row["intermediate_offset"] <= last
+    ]:
         run.remove_output(row)
     return {"torn-transaction": {("middle", partition, first)}}
 
@@ -180,13 +188,13 @@ def lost_where_others_were_deleted(run: RunData) -> Expected:
 
 def _manifest_between(run: RunData, row: Row) -> Row:
     """The manifest of the first service's transaction that wrote the record which this output was made of."""
-    place = f"{run.prefix}middle/{row['via_partition']}"
+    place = f"{run.prefix}middle/{row['intermediate_partition']}"
     [manifest] = [
         event
         for event in run.events
         if event["event"] == "invoke"
         and place in event["outputs"]
-        and event["outputs"][place][1] <= row["via_offset"] <= event["outputs"][place][2]
+        and event["outputs"][place][1] <= row["intermediate_offset"] <= event["outputs"][place][2]
     ]
     return manifest
 

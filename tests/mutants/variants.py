@@ -39,7 +39,7 @@ def variants(module: str) -> Iterator[Variant]:
         if node in parts:
             continue
         place = node.ifs[0] if isinstance(node, ast.comprehension) and node.ifs else node
-        line = getattr(place, "lineno", 1)
+        line = _line(place)
         if "# speed" in lines[line - 1]:
             continue
         for choice, (says, _) in enumerate(_options(node)):
@@ -49,6 +49,13 @@ def variants(module: str) -> Iterator[Variant]:
             target = _nth(tree, index)
             _Replace(target, _options(deepcopy(target))[choice][1]).visit(tree)
             yield Variant(module, line, says, ast.fix_missing_locations(tree))
+
+
+def _line(node: ast.AST) -> int:
+    """Where a node stands; of a call in a chain of calls, its own name and not the chain's begin."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.end_lineno or 1
+    return getattr(node, "lineno", 1)
 
 
 def _nth(tree: ast.Module, index: int) -> ast.AST:
@@ -101,6 +108,10 @@ def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
     return []
 
 
+def _without(node: ast.Call, keyword: ast.keyword) -> ast.Call:
+    return ast.Call(node.func, node.args, [each for each in node.keywords if each is not keyword])
+
+
 def _of_none(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot)
 
@@ -108,6 +119,8 @@ def _of_none(test: ast.expr) -> bool:
 def _of_call(node: ast.Call) -> list[tuple[str, ast.AST]]:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     last = node.args[-1] if node.args else None
+    if name in ("of", "first", "the"):  # a query of events, by keys
+        return [(f"without {each.arg}= in {_short(node)}", _without(node, each)) for each in node.keywords]
     if name == "join" and isinstance(last, ast.Constant) and last.value in ("left_semi", "left_anti"):
         assert isinstance(node.func, ast.Attribute)
         return [(f"without the {last.value.removeprefix('left_')} join with {_short(node.args[0])}", node.func.value)]

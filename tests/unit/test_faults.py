@@ -52,6 +52,7 @@ _BESIDES: dict[str, Any] = {
     "text": "",
     "state": "",
     "code": 0,
+    "incarnation": 1,
     "type": "fail",
     "after_s": 1.0,
     "waited_s": 1.0,

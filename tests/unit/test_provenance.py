@@ -10,10 +10,10 @@ Parts = tuple[int | None, ...]
 WIDEST = 99_999, 10**13 - 1, 999, 99_999, 10**10 - 1
 
 
-def told(header: bytes, *, via: bool = False) -> list[int | None]:
+def told(header: bytes, *, intermediate: bool = False) -> list[int | None]:
     """The header cut as the source of topics cuts it."""
     found: list[int | None] = []
-    for width in widths(via=via):
+    for width in widths(intermediate=intermediate):
         found.append(int(header[:width]))
         header = header[width:]
     assert not header
@@ -25,7 +25,7 @@ def told(header: bytes, *, via: bool = False) -> list[int | None]:
     [
         (told(provenance(3, 41, 1, 2, 12)), (3, 41, 1, 2, 12, None, None)),
         (told(provenance(*WIDEST)), (*WIDEST, None, None)),
-        (told(passed_on(provenance(3, 41, 1, 2, 12), 2, 1, 7, 3, 44), via=True), (3, 41, 2, 1, 7, 3, 44)),
+        (told(passed_on(provenance(3, 41, 1, 2, 12), 2, 1, 7, 3, 44), intermediate=True), (3, 41, 2, 1, 7, 3, 44)),
         ([None, None, None], (None,) * 7),
     ],
 )

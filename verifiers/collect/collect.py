@@ -198,7 +198,7 @@ def read_outputs(
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
     return {
         role: topics.read(
-            spark, bootstrap, context.names.topic(role), pinned, isolation, via=bool(work.via)
+            spark, bootstrap, context.names.topic(role), pinned, isolation, intermediate=bool(work.intermediate_topic)
         ).selectExpr(
             "partition",
             "offset",
@@ -206,7 +206,7 @@ def read_outputs(
             f"{identity} AS digest",
             "told_0",
             "told_1",
-            *(["told_2"] if work.via else []),
+            *(["told_2"] if work.intermediate_topic else []),
             *(f"{sql} AS {name}" for sql, name in apart.items()),
         )
         for role in work.judged

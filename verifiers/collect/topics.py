@@ -50,13 +50,13 @@ def read(
     pinned: Iterable[Mapping[str, Any]],
     isolation: Isolation,
     *,
-    via: bool = False,
+    intermediate: bool = False,
     deadline_s: int = 60,
 ) -> DataFrame:
     """The records of a topic from each partition's `start` on, before its `end`, as the entries of `pinned` name them:
     partition, offset, key, value, number (what the value says which input it comes from), digest (`payload`,
-    that of key and value), and told_0 to told_2, our header as integers (`provenance`), `via` of its longer form; null
-    when there is none, or more than one. Markers have no row; aborted records have none under read_committed.
+    that of key and value), and told_0 to told_2, the provenance header as integers (with `intermediate`, of its longer
+    form); null when there is none, or more than one. Markers have no row; aborted records have none under read_committed.
 
     A query over it fails when a range does not start in the log any more, or when nothing comes for `deadline_s` before
     its end is reached.
@@ -68,7 +68,7 @@ def read(
         "deadline_s": str(deadline_s),
         "number": str(NUMBER_DIGITS),
         "header": HEADER,
-        "widths": ",".join(map(str, provenance.widths(via=via))),
+        "widths": ",".join(map(str, provenance.widths(intermediate=intermediate))),
     }
     settings = {**_SETTINGS, "bootstrap.servers": bootstrap, "isolation.level": isolation}
     named = {f"kafka.{name}": value for name, value in settings.items()}

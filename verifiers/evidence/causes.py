@@ -58,15 +58,15 @@ def _spans(tables: Tables, torn: DataFrame) -> DataFrame:
         .selectExpr("worker", "cast(source AS int) AS p", "span[0] AS first", "span[1] AS after")
         .distinct()
     )
-    if not tables.workload.via:
+    if not tables.workload.intermediate_topic:
         return read.drop("worker")
     own, between = (read.where(f"worker % 2 = {stage}").drop("worker") for stage in (0, 1))
     beside = (
-        tables.outputs.join(F.broadcast(between), F.expr("via_partition = p"))
+        tables.outputs.join(F.broadcast(between), F.expr("intermediate_partition = p"))
         .groupBy("p", "first", "after", "source_partition")
         .agg(
-            F.max(F.expr("CASE WHEN via_offset < first THEN source_offset + 1 END")).alias("low"),
-            F.min(F.expr("CASE WHEN via_offset >= after THEN source_offset END")).alias("high"),
+            F.max(F.expr("CASE WHEN intermediate_offset < first THEN source_offset + 1 END")).alias("low"),
+            F.min(F.expr("CASE WHEN intermediate_offset >= after THEN source_offset END")).alias("high"),
         )
     )
     return own.unionAll(

@@ -62,7 +62,7 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
     fates = (f"sum(CASE WHEN fate = '{fate}' THEN {length} ELSE 0 END) AS {fate}" for fate in FATES)
     found = rows(
         tables.batches.join(F.broadcast(pinned), ["topic", "partition"])  # speed: who compares them looks again
-        .where("last >= start AND first < high")
+        .where("last >= start AND first < high")  # speed: as above
         .groupBy("topic", "partition", "broker")
         .agg(*aggregates(*fates, *fingerprint("first, last, producer_id, producer_epoch, sequence, crc")))
     )

@@ -38,6 +38,7 @@ from onceproof.harness.record.tables import (
     OUTPUTS,
     SCHEMA_VERSION,
     TRANSACTIONS,
+    Table,
 )
 from onceproof.verifiers.evidence.spark import small
 
@@ -122,7 +123,7 @@ class Tables:
 
     def told(self, path: str) -> DataFrame:
         """Outputs of a file, with what their headers say, part by part: source_partition, source_offset, worker,
-        incarnation, transaction (null where there is no such header), via_partition, via_offset."""
+        incarnation, transaction (null where there is no such header), intermediate_partition, intermediate_offset."""
         return self.parquet(path, OUTPUTS.spark).selectExpr("* EXCEPT (told_0, told_1, told_2)", *parts_sql())
 
     @property
@@ -285,20 +286,20 @@ class Tables:
     @property
     @cached
     def _sizes(self) -> dict[str, int]:
-        files = {name: self.folder / "tables" / f"{name}.parquet" for name in ("batches", "commits")}
-        rows = {name: pq.read_metadata(path).num_rows if path.exists() else 0 for name, path in files.items()}
-        observed = self.folder.glob("ledger/*/observed-*.parquet")
         return {
             "inputs": sum(footer.num_rows for footer in self.ledger_files.values()),
             "outputs": self.facts["rows"]["outputs"],
             "transactions": len(self.events.of(Outcome)),
-            "batches": rows["batches"],
-            "commits": rows["commits"],
-            "observed": sum(footer.num_rows for footer in OBSERVED.check(observed).values()),
+            "batches": self._rows(BATCHES, "tables/batches.parquet"),
+            "commits": self._rows(COMMITS, "tables/commits.parquet"),
+            "observed": self._rows(OBSERVED, "ledger/*/observed-*.parquet"),
             "partitions": len(self.pinned),
             "offsets": sum(max(0, each["end"] - each["start"]) for each in self.pinned),
             "replicas": sum(len(each["replicas"]) for each in self.pinned),
         }
+
+    def _rows(self, table: Table, files: str) -> int:
+        return sum(footer.num_rows for footer in table.check(self.folder.glob(files)).values())
 
     def sizes(self, *units: str) -> dict[str, int]:
         """How many there are of these in the run: inputs, outputs, transactions, batches (of all replicas), committed
@@ -313,7 +314,7 @@ class Tables:
 
     def reads_input(self, event: Event) -> bool:
         """Whether the worker of an event reads the input: in a chain every second one reads the topic between."""
-        return not self.workload.via or event.worker % 2 == 0
+        return not self.workload.intermediate_topic or event.worker % 2 == 0
 
     def deletes_of(self, role: str) -> list[DeletedTo]:
         """The same of any topic."""
