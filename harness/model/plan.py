@@ -76,7 +76,7 @@ def make(scenario: Scenario, seed: int) -> Plan:
     dice = random.Random(f"onceproof {scenario.name} {seed}")
     drawn = random_faults.faults(scenario.random, scenario.workload, dice) if scenario.random else ()
     specs = [*(_choose(spec, dice, scenario) for spec in scenario.faults), *drawn]
-    faults = tuple(PlannedFault(id=f"{index}-{spec.name}", spec=spec) for index, spec in enumerate(specs))
+    faults = tuple(PlannedFault(id=f"{index}-{registry.fault(spec.name).name}", spec=spec) for index, spec in enumerate(specs))
     work = scenario.workload
     latest_s = max(_LATEST_S, _ends_s(faults) + _LATER_S)
     records_max = max(work.records, round(work.records_per_s * latest_s)) + round(work.records_per_s * TAIL_S)

@@ -272,6 +272,8 @@ def list_all(options: argparse.Namespace) -> int:
     abouts = {
         "workload": {name: registry.workload(name).about for name in registry.names("workload")},
         "fault": {name: registry.fault(name).about for name in registry.names("fault")},
+        "check": {name: registry.get("check", name).claim for name in registry.names("check")},
+        "system": {name: registry.system(name).about for name in registry.names("system")},
     }
     for title, entries in abouts.items():
         listed = Table(title, "what it is", box=None)

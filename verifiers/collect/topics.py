@@ -54,9 +54,9 @@ def read(
     deadline_s: int = 60,
 ) -> DataFrame:
     """The records of a topic from each partition's `start` on, before its `end`, as the entries of `pinned` name them:
-    partition, offset, key, value, number (what the value says which input it comes from), digest (`payload`,
-    that of key and value), and told_0 to told_2, the provenance header as integers (with `intermediate`, of its longer
-    form); null when there is none, or more than one. Markers have no row; aborted records have none under read_committed.
+    partition, offset, key, value, number (of the input, as the value says), digest (`payload`, of key and value), and
+    told_0 to told_2, the provenance header as integers (with `intermediate`, of its longer form), which are null when
+    there is no such header or more than one. Markers have no row; aborted records have none under read_committed.
 
     A query over it fails when a range does not start in the log any more, or when nothing comes for `deadline_s` before
     its end is reached.

@@ -1,0 +1,1 @@
+"""A fault, a check and a workload that are registered from outside onceproof."""
