@@ -1,16 +1,13 @@
-"""Client drivers: the same few calls, whichever library makes them. A driver is one package here: `Reader`, `Writer`.
-
-    driver("java==3.9.2").Reader(config)
+"""What every client library is asked for: the same few calls of a consumer (`Reader`) and of a producer (`Writer`).
 
 The calls are those of the pipeline's loop, and each may raise ClientError, which says in the client's own words what
 kind of error it is; the loop decides by kind alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from onceproof.harness.artifacts import clients
 from onceproof.harness.model.workload import Source
 
 
@@ -52,29 +49,6 @@ class Batch:
         for partition, span in self.ranges.items():
             mine = [record for record in self.records if record.partition == partition]
             yield Batch(records=mine, ranges={partition: span})
-
-
-class Driver(Protocol):
-    """What a driver's package has."""
-
-    @property
-    def Reader(self) -> "Callable[[Mapping[str, Any]], Reader]": ...
-    @property
-    def Writer(self) -> "Callable[[Mapping[str, Any], str | None], Writer]": ...
-    def library(self) -> str:
-        """The library in this process, once a reader or writer is made: its name and the version that it says it is."""
-        ...
-
-
-def driver(client: str) -> Driver:
-    """The driver of a client as a scenario names it, version or none. Only this one's library is then imported."""
-    if clients.family(client) == "java":
-        from onceproof.workloads.clients import java
-
-        return java
-    from onceproof.workloads.clients import librdkafka
-
-    return librdkafka
 
 
 class Reader(Protocol):

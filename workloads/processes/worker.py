@@ -24,7 +24,8 @@ from onceproof.harness.context.process import EXIT_FATAL
 from onceproof.harness.model import registry
 from onceproof.harness.model.workload import Output, Source, Workload
 from onceproof.harness.record.provenance import passed_on, provenance
-from onceproof.workloads.clients import Batch, ClientError, Writer, driver
+from onceproof.workloads.clients import Batch, ClientError, Writer
+from onceproof.workloads.clients.drivers import driver
 from onceproof.workloads.processes.child import Child
 
 APPLICATION_ERROR = "_APPLICATION"
