@@ -1,0 +1,1 @@
+"""The faults that come with onceproof: one module for each fault."""

@@ -1,4 +1,9 @@
-"""How a client reports that it was fenced, and whether a worker was seen to meet such an error."""
+"""Recognise in the history how a worker's client was fenced.
+
+A worker can be fenced by generation: the group coordinator refuses its offsets, and the client reports an abortable
+error (KIP-447). Or it can be fenced by epoch: the transaction coordinator has raised the producer epoch, and the client
+reports a fatal error (KIP-98).
+"""
 
 from typing import Literal
 
@@ -6,8 +11,8 @@ from onceproof.harness.record.events import FaultTarget
 from onceproof.harness.record.history import Events
 
 Fenced = Literal["generation", "epoch"]
-# librdkafka's names and Kafka's are the same but for librdkafka's local ones, which begin with an underscore; the Java
-# client has an exception of its own for offsets whose member or generation the group does not know.
+# librdkafka uses Kafka's names, except for its local errors, whose names begin with an underscore. The Java client
+# raises CommitFailedException for offsets whose member or generation the group does not know.
 BY_GENERATION = {
     "UNKNOWN_MEMBER_ID",
     "ILLEGAL_GENERATION",
@@ -21,11 +26,14 @@ BY_EPOCH = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN
 
 
 def not_fenced(by: Fenced, target: FaultTarget, since: float, events: Events) -> str | None:
-    """What to say when the worker that `target` names met no fencing error between `since` and the outcome of its next
-    transaction: by generation an abortable one (KIP-447), by epoch a fatal one (KIP-98). None when it did."""
+    """Return a message if the worker named by `target` did not report being fenced, and None if it did.
+
+    Only errors after `since` (seconds, the harness's clock) and up to the outcome of the worker's next transaction
+    count. Fenced by `generation` means an abortable error of the group, by `epoch` a fatal error of the producer.
+    """
     codes = BY_GENERATION if by == "generation" else BY_EPOCH
     errors = events.errors_met(target, since)
     if any(error.code in codes and error.fatal == (by == "epoch") for error in errors):
         return None
-    met = ", ".join(map(str, errors[:3]))
-    return f"{target.role} was not seen fenced by {by}; it met: {met or 'no error'}"
+    reported = ", ".join(map(str, errors[:3]))
+    return f"{target.role} did not report being fenced by {by}; it reported: {reported or 'no error'}"

@@ -1,6 +1,7 @@
-"""What faults that hit one node share: the role it is chosen by, and the proof that it was hit.
+"""Keys and behaviour that the faults on one node share: the node's role, and the evidence that it was hit.
 
-The proof is read back from the engine after the act: a fault that did nothing must not pass for one that did.
+The evidence is the state of the node's container, as the container engine reports it after the fault was injected. A
+fault that had no effect is thereby recognised, and the run is then vacuous.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,23 +24,36 @@ _HIT_DEADLINE_S = 5.0
 
 
 class NodeSpec(FaultSpec):
+    """The key of every fault that is aimed at one node.
+
+    - `target`: the node by its number or role, resolved when the fault starts: `broker-1` to `broker-3`, `controller-1`
+      to `controller-3`, `broker-random` and `controller-random` (chosen by the plan), `leader:TOPIC/PARTITION`,
+      `transaction-coordinator:worker-N`, `group-coordinator`, or `controller-leader`.
+    """
+
     target: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")]
 
 
 def strike(context: FaultContext, fault: PlannedFault[NodeSpec], act: Callable[[str], None]) -> str:
-    """Do `act` to the node that has the role now; write down which it is and in what state it is then; return it."""
+    """Apply `act` to the node that has the target's role now, record its state, and return its name.
+
+    Raises DeadlineError when no node has the role for twenty seconds.
+    """
     node = context.node(fault.spec.target)
     strike_node(context, fault, node, act)
     return node
 
 
 def strike_node(context: FaultContext, fault: PlannedFault[NodeSpec], node: str, act: Callable[[str], None]) -> None:
-    """`strike` of a node that is known by its name."""
+    """Apply `act` to the named node, and record its state before and after.
+
+    The state after is read as soon as the node is no longer running, at the latest after five seconds.
+    """
     context.note(FaultTarget(fault=fault.id, role=fault.spec.target, node=node))
     before = context.cluster.state(node)
     act(node)
-    with suppress(DeadlineError):  # then it is what it is, and is written down as such
-        until(f"{node} to be hit", lambda: context.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
+    with suppress(DeadlineError):  # the state that is recorded below then shows that the fault had no effect
+        until(f"{node} not to be running", lambda: context.cluster.state(node) != "running", deadline_s=_HIT_DEADLINE_S)
     context.note(
         NodeState(
             fault=fault.id,
@@ -52,15 +66,21 @@ def strike_node(context: FaultContext, fault: PlannedFault[NodeSpec], node: str,
 
 
 def draw_node(chance: Chance) -> Mapping[str, Any] | None:
-    """A node for some seconds, when no other fault of the period takes one away."""
+    """Return the keys of a random fault on a node for 3 to 8 seconds, or None.
+
+    None means that another fault of the same period already affects a node.
+    """
     role = chance.node()
     return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
 
 
 def not_in_state(wanted: str, fault: PlannedFault[NodeSpec], events: Events, *, times: int = 1) -> str | None:
-    """What to say when the engine did not show the node in that state after the act, so many times."""
+    """Return a message unless the node was running before and in the state `wanted` after the fault, `times` times.
+
+    Returns None when it was.
+    """
     seen = events.of(NodeState, fault=fault.id)
     if before := [each.before for each in seen if each.before != "running"]:
-        return f"the node was not running when it was hit: {before}"
+        return f"the node was not running before the fault: {before}"
     states = [each.state for each in seen]
-    return None if states == [wanted] * times else f"the node was not {wanted} when it should have been: {states}"
+    return None if states == [wanted] * times else f"the node was not {wanted} after the fault: {states}"

@@ -1,4 +1,8 @@
-"""What faults on single requests share: which request is meant, and the wire proxy's rule for it."""
+"""Keys and behaviour that the faults on single requests share: the requests, and the rule of the request proxy.
+
+The request proxy stands behind the links that lead to brokers. It recognises a request by its API key and its client
+id, and does to it what the fault's rule says.
+"""
 
 from typing import Annotated
 
@@ -15,7 +19,19 @@ _MATCH_DEADLINE_S = 60.0
 
 
 class RequestSpec(LinksSpec):
-    """`requests`: how many of them, 0 for every one until the fault ends. `client`: how their client id begins."""
+    """The keys of every fault on single requests, in addition to those of `LinksSpec`.
+
+    `target` and `peer` select the requests by their links: of a worker, those that it sends to brokers, with `peer`
+    only those to that broker; of a broker, those that it exchanges with brokers, with `peer` only those that it sends
+    to that broker. A broker's requests to itself are included.
+
+    - `api`: the request's API: `Produce`, `Fetch`, `OffsetCommit`, `FindCoordinator`, `InitProducerId`,
+      `AddPartitionsToTxn`, `AddOffsetsToTxn`, `EndTxn`, `WriteTxnMarkers`, or `TxnOffsetCommit`.
+    - `client`: affect only requests whose client id begins with this text (default: any). A worker's client id is
+      `worker-0-1`, with its incarnation at the end.
+    - `requests`: how many requests are affected, 1 by default, 1000 at most; 0 means every one until the fault is
+      healed.
+    """
 
     api: Api
     client: str = ""
@@ -23,13 +39,20 @@ class RequestSpec(LinksSpec):
 
 
 def links(spec: RequestSpec) -> list[str]:
-    """The links that the wire proxy must stand behind: who has which role is not known before the fault strikes."""
+    """Return the links that must lead through the request proxy before work begins.
+
+    For a target that is a node these are all links from brokers to brokers, since its role is resolved later.
+    """
     if spec.target.startswith("worker-"):
         return topology.lane_links(topology.lane_of_worker(int(spec.target.removeprefix("worker-"))))
     return [name for name in topology.to_brokers() if name.startswith("broker")]
 
 
 def make_rule(context: FaultContext, fault: PlannedFault[RequestSpec], action: Action) -> None:
+    """Resolve the links that are meant, record them, and give the request proxy the rule to apply `action` on them.
+
+    Raises DeadlineError when no node has the target's role for twenty seconds.
+    """
     spec = fault.spec
     node, names = meant(context, spec)
     context.note(FaultTarget(fault=fault.id, role=spec.target, node=node, links=names, api=spec.api))
@@ -37,14 +60,18 @@ def make_rule(context: FaultContext, fault: PlannedFault[RequestSpec], action: A
 
 
 def wire(context: FaultContext) -> Wire:
-    assert context.cluster.wire is not None  # `links` asked for it
+    """Return the cluster's request proxy, which is there for every fault that has `wired`."""
+    assert context.cluster.wire is not None  # started because the fault has `wired`
     return context.cluster.wire
 
 
 def await_one(context: FaultContext, fault: PlannedFault[RequestSpec], kind: type[RequestEvent]) -> None:
-    """Wait until the request proxy reports this of a request that is meant. Raises DeadlineError."""
+    """Wait for the first event of this kind about a request that the fault is aimed at.
+
+    Raises DeadlineError after 60 s.
+    """
     context.wait(
-        f"{kind.kind} of {fault.spec.api} of {fault.spec.target}",
+        f"{kind.kind} for a {fault.spec.api} request of {fault.spec.target}",
         kind,
         lambda event: event.fault == fault.id,
         deadline_s=_MATCH_DEADLINE_S,

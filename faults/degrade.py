@@ -1,12 +1,22 @@
-"""F6: links that work badly: slow, narrow, in small pieces, closing late, reset, timing out, closed after some bytes.
+"""Make links slow, narrow or unreliable with one of Toxiproxy's toxics.
 
     [[faults]]
     name = "degrade"
-    target = "worker-0"              # as of `partition`
-    toxic = "latency"                # in Toxiproxy's words; see _TOXICS for what each does here
+    target = "worker-0"              # also: links, direction, peer, as for `partition`
+    toxic = "latency"
     at_s = 3
 
-Toxiproxy's own chance (`toxicity`, jitter) is not used: its dice are not in the plan.
+`toxic` is one of these, and acts on both directions of each link:
+
+    latency       delays every byte by 150 ms
+    bandwidth     limits the rate to 200 KB/s
+    slicer        cuts the stream into pieces of 100 bytes, with 10 µs between two pieces
+    slow_close    closes connections 1 s late
+    reset_peer    resets connections (TCP RST) after 500 ms
+    timeout       stops all data, and closes connections after 500 ms
+    limit_data    closes a connection after 100,000 bytes; a new connection may carry as many again
+
+Toxiproxy's own randomness (`toxicity`, jitter) is not used, since it would not follow from the plan.
 """
 
 from collections.abc import Mapping
@@ -21,33 +31,48 @@ from onceproof.harness.record.history import Events
 _TOXICS: Mapping[str, Mapping[str, int]] = {
     "latency": {"latency": 150, "jitter": 0},  # ms
     "bandwidth": {"rate": 200},  # KB/s
-    "slicer": {"average_size": 100, "size_variation": 0, "delay": 10},  # bytes, and µs between two pieces
+    "slicer": {"average_size": 100, "size_variation": 0, "delay": 10},  # bytes; µs between two pieces
     "slow_close": {"delay": 1000},  # ms
     "reset_peer": {"timeout": 500},  # ms, then a TCP reset
-    "timeout": {"timeout": 500},  # ms without a byte, then closed
-    "limit_data": {"bytes": 100_000},  # then closed; a new connection may send as many again
+    "timeout": {"timeout": 500},  # ms in which no data passes, then closed
+    "limit_data": {"bytes": 100_000},  # bytes, then closed; a new connection may carry as many again
 }
 
 
 class DegradeSpec(LinksSpec):
+    """The keys of `degrade`, in addition to those of `LinksSpec`.
+
+    - `toxic`: how the links are degraded. The values are those of Toxiproxy; the attributes are fixed, see `_TOXICS`.
+    """
+
     toxic: Literal["latency", "bandwidth", "slicer", "slow_close", "reset_peer", "timeout", "limit_data"]
 
 
 class Degrade:
+    """Links are degraded by a toxic."""
+
     name: ClassVar = "degrade"
-    about: ClassVar = "links that work badly: latency, bandwidth, slicer, slow_close, reset_peer, timeout, limit_data"
+    about: ClassVar = "Degrades links: latency, bandwidth, slicer, slow_close, reset_peer, timeout or limit_data."
     params: ClassVar = DegradeSpec
     needs: ClassVar = frozenset({"links"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[DegradeSpec]) -> Undo:
+        """Add the toxic to both directions of the links.
+
+        Healing closes the open connections for the toxics that lose data (`reset_peer`, `timeout`, `limit_data`).
+        """
         spec = fault.spec
         toxic, attributes = spec.toxic, _TOXICS[spec.toxic]
-        loses = toxic in ("reset_peer", "timeout", "limit_data")
+        loses_data = toxic in ("reset_peer", "timeout", "limit_data")
         return strike_links(
-            context, fault, lambda links: context.cluster.proxies.degrade_links(links, toxic, attributes), close=loses
+            context,
+            fault,
+            lambda links: context.cluster.proxies.degrade_links(links, toxic, attributes),
+            close=loses_data,
         )
 
     def missing(self, fault: PlannedFault[DegradeSpec], events: Events) -> str | None:
+        """Return a message unless Toxiproxy reported all links as broken."""
         return not_broken(fault, events)
 
 

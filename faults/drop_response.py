@@ -1,10 +1,15 @@
-"""F14: a request takes effect and its response never comes: the connection ends in its place.
+"""Let a request take effect and drop its response, by closing the connection instead.
 
-[[faults]]
-name = "drop-response"
-target = "worker-0"
-api = "EndTxn"                   # so the worker cannot know whether its transaction was committed
-when = { worker = 0, phase = "before-commit", count = 12 }
+    [[faults]]
+    name = "drop-response"
+    target = "worker-0"              # a worker's requests, or a broker's; with `peer` only those to that broker
+    api = "EndTxn"
+    requests = 1                     # default: the first; 0: every one until the fault is healed
+    client = ""                      # default: any; or how the client id begins, such as "worker-0-"
+    when = { worker = 0, phase = "before-commit", count = 12 }
+
+With `EndTxn`, the worker cannot know whether its transaction was committed. With `requests = 1` the fault ends with the
+first response that is dropped; otherwise it lasts for `lasts_s` after that.
 """
 
 from typing import ClassVar
@@ -18,27 +23,36 @@ from onceproof.harness.record.history import Events
 
 
 class DropResponse:
+    """The responses to some requests are dropped with their connections."""
+
     name: ClassVar = "drop-response"
-    about: ClassVar = "a request takes effect, its response is lost with its connection"
+    about: ClassVar = "Lets a request take effect and drops its response together with the connection."
     params: ClassVar = RequestSpec
     needs: ClassVar = frozenset({"links"})
 
     def wired(self, spec: RequestSpec) -> list[str]:
+        """Return the links that must lead through the request proxy."""
         return links(spec)
 
     def inject(self, context: FaultContext, fault: PlannedFault[RequestSpec]) -> Undo:
+        """Give the request proxy its rule; the returned function ends the rule."""
         make_rule(context, fault, "drop-response")
         return lambda: wire(context).release(fault.id)
 
     def hold(self, context: FaultContext, fault: PlannedFault[RequestSpec], _undo: Undo) -> None:
+        """Wait until a response was dropped, and for `lasts_s` more if there can be several.
+
+        Raises DeadlineError when no response is dropped within 60 s.
+        """
         await_one(context, fault, RequestDropped)
         if fault.spec.requests != 1:
             context.aborted.wait(fault.spec.lasts_s)
 
     def missing(self, fault: PlannedFault[RequestSpec], events: Events) -> str | None:
+        """Return a message unless a response was dropped."""
         if events.first(RequestDropped, fault=fault.id):
             return None
-        return f"no response to a {fault.spec.api} of {fault.spec.target} was dropped"
+        return f"no response to a {fault.spec.api} request of {fault.spec.target} was dropped"
 
 
 FAULT = DropResponse()

@@ -1,12 +1,13 @@
-"""F11: another producer initialises a worker's transactional id: InitProducerId raises the epoch (KIP-98).
+"""Initialise a worker's transactional id from another producer, which fences the worker by epoch (KIP-98).
 
     [[faults]]
     name = "hijack"
-    target = "worker-0"
+    target = "worker-0"              # the worker whose transactional id is taken
     when = { worker = 0, phase = "produced", count = 12 }
 
-The worker's open transaction is aborted by its coordinator, and whatever the worker does next gets a fatal error. Its
-next incarnation takes the id back in the same way. Nothing of the transaction may be visible.
+InitProducerId raises the producer epoch, and the coordinator aborts the worker's open transaction. The worker's next
+call fails with a fatal error, and the worker exits. Its next incarnation takes the transactional id back in the same
+way. No record of the aborted transaction may be visible.
 """
 
 from typing import Annotated, ClassVar
@@ -28,15 +29,23 @@ _FENCED_DEADLINE_S = 30.0
 
 
 class HijackSpec(FaultSpec):
+    """The key of `hijack`.
+
+    - `target`: the worker whose transactional id is taken, `worker-0` to `worker-3`.
+    """
+
     target: Annotated[str, Key(pattern=r"^worker-[0-3]$")]
 
 
 class Hijack:
+    """Another producer takes a worker's transactional id."""
+
     name: ClassVar = "hijack"
-    about: ClassVar = "another producer initialises a worker's transactional id"
+    about: ClassVar = "Initialises a worker's transactional id from another producer, which fences the worker."
     params: ClassVar = HijackSpec
 
     def inject(self, context: FaultContext, fault: PlannedFault[HijackSpec]) -> Undo:
+        """Initialise the transactional id from a new producer. Raises KafkaException when that fails."""
         worker = int(fault.spec.target.removeprefix("worker-"))
         name = context.names.transactional_id(worker)
         context.note(
@@ -51,23 +60,27 @@ class Hijack:
         return lambda: None
 
     def hold(self, context: FaultContext, fault: PlannedFault[HijackSpec], _undo: Undo) -> None:
-        """Until the worker has met it and died."""
+        """Wait until the fenced worker has exited. Raises DeadlineError after 30 s."""
         target = context.history.events().the(FaultTarget, fault=fault.id)
         context.wait(
-            f"{target.role} to be fenced",
+            f"{target.role} to exit after it was fenced",
             Exited,
             lambda event: event.process == (target.role, target.incarnation),
             deadline_s=_FENCED_DEADLINE_S,
         )
 
     def missing(self, fault: PlannedFault[HijackSpec], events: Events) -> str | None:
+        """Return a message unless the worker reported being fenced by epoch after its last commit."""
         target = events.the(FaultTarget, fault=fault.id)
         commits = [e.at for e in events.of(Outcome, type="ok", process=(target.role, target.incarnation))]
         return not_fenced("epoch", target, max(target.at, *commits, 0), events)
 
 
 def initialise(context: FaultContext, transactional_id: str) -> None:
-    """InitProducerId, as another process would send it; waits for its answer. Raises KafkaException."""
+    """Send InitProducerId for a transactional id, as another process would, and wait for the response.
+
+    Raises KafkaException when the response does not come within 30 s or is an error.
+    """
     bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
     producer = Producer(
         {

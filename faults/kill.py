@@ -1,12 +1,13 @@
-"""F1: kill -9 of a broker or controller, and start again after `lasts_s`.
+"""Kill a broker or a controller with SIGKILL, and start it again after `lasts_s`.
 
     [[faults]]
     name = "kill"
-    target = "leader:output/0"
+    target = "leader:output/0"       # a node by its number or role
     at_s = 4
     lasts_s = 5
 
-The container's process dies at once; its page cache lives on, so this is a crash of the process and no power failure.
+The process ends at once, but the page cache of its machine survives. So this shows a crash of the process and not a
+power failure.
 """
 
 from collections.abc import Mapping
@@ -21,19 +22,24 @@ from onceproof.harness.record.history import Events
 
 
 class Kill:
+    """A node is killed and started again."""
+
     name: ClassVar = "kill"
-    about: ClassVar = "kill -9 of a broker or controller by its role; started again after lasts_s"
+    about: ClassVar = "Kills a broker or controller with SIGKILL, and starts it again after lasts_s."
     params: ClassVar = NodeSpec
     needs: ClassVar = frozenset({"nodes"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[NodeSpec]) -> Undo:
+        """Kill the node; the returned function starts it again."""
         node = strike(context, fault, context.cluster.kill)
         return lambda: context.cluster.start(node)
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that kill a node for 3 to 8 seconds, or None if the period already affects a node."""
         return draw_node(chance)
 
     def missing(self, fault: PlannedFault[NodeSpec], events: Events) -> str | None:
+        """Return a message unless the container engine reported the node as exited."""
         return not_in_state("exited", fault, events)
 
 

@@ -1,15 +1,16 @@
-"""F4: kill -9 of a worker, at a phase of its transaction or at a time; its next incarnation starts after `lasts_s`.
+"""Kill a worker with SIGKILL, at a phase of its transaction or at a time.
 
     [[faults]]
     name = "kill-worker"
-    target = "worker-0"
+    target = "worker-0"              # or "worker-random"
     when = { worker = 0, phase = "offsets-sent", count = 20 }
-    lasts_s = 1
+    after_s = 0                      # default; how long the worker stays at the phase before it is killed
+    for_good = false                 # default; true: no new incarnation is started
+    lasts_s = 1                      # time until the next incarnation is started
 
-With `for_good` it has no next incarnation. With `after_s` it stays at its phase so long before it dies: what goes on
-beside its loop, such as auto-commit, goes on. What it leaves depends on the phase: nothing (polled), an open
-transaction that the next incarnation's InitProducerId aborts (begun to before-commit), or a transaction that is
-committed although nobody saw it (after-commit).
+What the worker leaves behind depends on the phase: nothing (`polled`), an open transaction that the InitProducerId of
+its next incarnation aborts (`begun` to `before-commit`), or a committed transaction (`after-commit`). During `after_s`,
+background work of the client such as auto-commit continues.
 """
 
 import signal
@@ -28,17 +29,27 @@ from onceproof.harness.record.history import Events
 
 
 class KillWorkerSpec(FaultSpec):
+    """The keys of `kill-worker`.
+
+    - `target`: the worker, `worker-0` to `worker-3`, or `worker-random`.
+    - `after_s`: time in seconds from the moment of the fault to SIGKILL, 0 by default, 30 at most.
+    - `for_good`: whether the worker stays away for the rest of the run, false by default.
+    """
+
     target: Annotated[str, Key(pattern=r"^worker-([0-3]|random)$")]
     after_s: Annotated[float, Key(ge=0, le=30)] = 0.0
     for_good: bool = False
 
 
 class KillWorker:
+    """A worker is killed."""
+
     name: ClassVar = "kill-worker"
-    about: ClassVar = "kill -9 of a worker, at a phase or at a time; a new incarnation after lasts_s"
+    about: ClassVar = "Kills a worker with SIGKILL, at a phase or at a time; its next incarnation starts after lasts_s."
     params: ClassVar = KillWorkerSpec
 
     def inject(self, context: FaultContext, fault: PlannedFault[KillWorkerSpec]) -> Undo:
+        """Kill the worker; the returned function starts its next incarnation unless it is `for_good`."""
         worker = int(fault.spec.target.removeprefix("worker-"))
         context.note(
             FaultTarget(fault=fault.id, role=fault.spec.target, incarnation=context.workers.incarnation(worker))
@@ -48,15 +59,16 @@ class KillWorker:
         return (lambda: None) if fault.spec.for_good else (lambda: context.workers.release(worker))
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that kill a worker for 0.5 to 2.5 seconds, or None if every worker is already hit."""
         worker = chance.worker()
         return None if worker is None else {"target": f"worker-{worker}", "lasts_s": chance.seconds(0.5, 2.5)}
 
     def missing(self, fault: PlannedFault[KillWorkerSpec], events: Events) -> str | None:
-        """The process must have ended by SIGKILL, and not before."""
+        """Return a message unless the worker's process was ended by SIGKILL after the fault began."""
         target = events.the(FaultTarget, fault=fault.id)
         exits = events.of(Exited, process=(target.role, target.incarnation))
         ends = [each.code for each in exits if each.at > target.at]
-        return None if ends == [-signal.SIGKILL] else f"{target.role} was not killed: it ended with {ends}"
+        return None if ends == [-signal.SIGKILL] else f"{target.role} was not ended by SIGKILL; exit codes: {ends}"
 
 
 FAULT = KillWorker()

@@ -1,14 +1,14 @@
-"""F13: a transaction's coordinator dies between prepare and complete; its successor must finish what it decided.
+"""Kill a transaction's coordinator after it has decided the transaction and before it has written any marker.
 
     [[faults]]
     name = "move-coordinator"
-    when = { worker = 0, phase = "before-commit", count = 12 }
-    end = "commit"                   # or "abort": another producer's InitProducerId then aborts the transaction
+    when = { worker = 0, phase = "before-commit", count = 12 }      # the worker whose transaction it is
+    end = "commit"                   # or "abort": another producer's InitProducerId makes the coordinator abort
 
-The links from the coordinator to every broker are cut, its own self link too, so that it can write its decision to its
-log (PrepareCommit, PrepareAbort) but no marker to any partition. Then it is killed, and the links are healed. Its
-successor reads the decision from the log and must write the markers (KIP-98). Whoever initialises the transactional id
-meanwhile must wait for that: how long it took is written down.
+The links from the coordinator to every broker, itself included, are cut. So it can write its decision (PrepareCommit or
+PrepareAbort) to its log, but no marker to any partition. Then it is killed, and the links are healed. Its successor
+reads the decision from the log and must write the markers (KIP-98). An InitProducerId for the same transactional id
+must wait until that is done; the history records for how long it waited.
 """
 
 import threading
@@ -31,17 +31,29 @@ _PREPARED = {"commit": "PrepareCommit", "abort": "PrepareAbort"}
 
 
 class MoveCoordinatorSpec(FaultSpec):
+    """The keys of `move-coordinator`.
+
+    - `when`: the worker whose transaction it is, the phase and the transaction; required.
+    - `end`: what the coordinator has decided when it is killed, `commit` or `abort`.
+    """
+
     when: When
     end: Literal["commit", "abort"]
 
 
 class MoveCoordinator:
+    """A transaction is completed by another coordinator than the one that decided it."""
+
     name: ClassVar = "move-coordinator"
-    about: ClassVar = "a transaction's coordinator dies between prepare and complete"
+    about: ClassVar = "Kills a transaction's coordinator between its decision and the first marker."
     params: ClassVar = MoveCoordinatorSpec
     needs: ClassVar = frozenset({"links", "nodes", "transaction-state"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[MoveCoordinatorSpec]) -> Undo:
+        """Cut the coordinator's links to the brokers; for `abort`, also wait until it has decided to abort.
+
+        Raises DeadlineError when there is no coordinator for twenty seconds, or no decision for thirty.
+        """
         spec = fault.spec
         name = context.names.transactional_id(spec.when.worker)
         node = context.node(f"transaction-coordinator:worker-{spec.when.worker}")
@@ -58,7 +70,7 @@ class MoveCoordinator:
         context.cluster.proxies.break_links(links, "cut")
         if spec.end == "abort":
             self._initialise(context, fault, name)
-            self._until_prepared(context, name, spec.end)  # the worker still waits: its commit must not come first
+            self._until_prepared(context, name, spec.end)  # while the worker waits, so that it cannot commit first
 
         def undo() -> None:
             context.cluster.heal_links(links, close=True)
@@ -67,7 +79,10 @@ class MoveCoordinator:
         return undo
 
     def hold(self, context: FaultContext, fault: PlannedFault[MoveCoordinatorSpec], _undo: Undo) -> None:
-        """Until the coordinator has decided, has been killed, and another one has completed the transaction."""
+        """Kill the coordinator after its decision, and wait until another one has completed the transaction.
+
+        Raises DeadlineError when one of these steps takes longer than 30 s.
+        """
         spec, admin = fault.spec, context.cluster.admin
         target = context.history.events().the(FaultTarget, fault=fault.id)
         name, node, links = str(target.transactional_id), str(target.node), target.links or []
@@ -101,6 +116,7 @@ class MoveCoordinator:
         )
 
     def missing(self, fault: PlannedFault[MoveCoordinatorSpec], events: Events) -> str | None:
+        """Return a message unless another coordinator completed the transaction and InitProducerId waited for that."""
         prepared, completed = events.first(Prepared, fault=fault.id), events.first(Completed, fault=fault.id)
         initialised = events.first(Initialised, fault=fault.id)
         if prepared is None or completed is None:
@@ -108,7 +124,7 @@ class MoveCoordinator:
         if completed.coordinator == prepared.coordinator:
             return "the coordinator did not move"
         if initialised is None or initialised.at < completed.at - 1:
-            return "InitProducerId did not wait for the transaction to be completed"
+            return "InitProducerId did not wait until the transaction was completed"
         return None
 
     @staticmethod
@@ -119,13 +135,13 @@ class MoveCoordinator:
 
     @staticmethod
     def _initialise(context: FaultContext, fault: PlannedFault[MoveCoordinatorSpec], name: str) -> None:
-        """In a thread: it waits until the transaction is complete."""
+        """Send InitProducerId from a thread, since it waits until the transaction is complete."""
 
         def run() -> None:
             started = time.monotonic()
             try:
                 initialise(context, name)
-            except Exception as error:  # the wait for `initialised` then says that it never came
+            except Exception as error:  # `hold` then raises DeadlineError, since `initialised` never comes
                 context.note(NotInitialised(fault=fault.id, reason=str(error)))
                 return
             context.note(Initialised(fault=fault.id, waited_s=round(time.monotonic() - started, 1)))

@@ -1,12 +1,12 @@
-"""F15: a feature of the brokers is raised while workers run (KIP-584), such as transaction.version (KIP-890).
+"""Raise a feature of the brokers, such as transaction.version (KIP-890), while workers run (KIP-584).
 
     [[faults]]
     name = "raise-feature"
     feature = "transaction.version"
-    level = 2                        # default: the highest that every broker has
+    level = 2                        # default: the highest that every broker supports
     at_s = 5
 
-It is not lowered again, and the cluster is not used again.
+The feature is not lowered again, and so the cluster is not reused for another run.
 """
 
 from typing import Annotated, ClassVar
@@ -25,17 +25,26 @@ _DEADLINE_S = 30.0
 
 
 class RaiseFeatureSpec(FaultSpec):
+    """The keys of `raise-feature`.
+
+    - `feature`: the feature's name, such as `transaction.version` or `metadata.version`.
+    - `level`: the level to which it is raised, at least 1 (default: the highest that every broker supports).
+    """
+
     feature: str
     level: Annotated[int, Key(ge=1)] | None = None
 
 
 class RaiseFeature:
+    """A feature of the brokers is raised."""
+
     name: ClassVar = "raise-feature"
-    about: ClassVar = "a feature of the brokers is raised while workers run"
+    about: ClassVar = "Raises a feature of the brokers while workers run."
     params: ClassVar = RaiseFeatureSpec
     needs: ClassVar = frozenset({"features"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[RaiseFeatureSpec]) -> Undo:
+        """Raise the feature. Raises DeadlineError when the brokers do not report the level within 30 s."""
         spec, admin = fault.spec, context.cluster.admin
         level = spec.level or admin.highest_feature(spec.feature)
         context.cluster.used_up = True
@@ -56,11 +65,12 @@ class RaiseFeature:
         return lambda: None
 
     def missing(self, fault: PlannedFault[RaiseFeatureSpec], events: Events) -> str | None:
+        """Return a message unless the feature was raised from a lower level."""
         target = events.the(FaultTarget, fault=fault.id)
         if events.first(FeatureRaised, fault=fault.id) is None:
             return f"{target.role} was not raised"
         if (target.before or 0) >= (target.level or 0):
-            return f"{target.role} was {target.before} before"
+            return f"{target.role} was already at level {target.before}"
         return None
 
 

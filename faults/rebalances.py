@@ -1,14 +1,15 @@
-"""F12: a storm of rebalances: workers leave the group and join it again, one after the other, while it lasts.
+"""Cause a series of rebalances: workers leave their group one after the other and join it again.
 
     [[faults]]
     name = "rebalances"
     at_s = 3
     lasts_s = 8
-    every_s = 1.5
+    every_s = 1.5                    # default: time between two workers that leave
 
-Each worker in turn ends after its transaction, which leaves the group, and its next incarnation joins. A static member
-(`static_member` of the workload) keeps its partitions while it is away, so a storm of those moves nothing; it is killed
-instead, since who leaves in an orderly way gives up its place.
+Each worker in turn ends after its current transaction, which leaves the group, and its next incarnation joins the
+group. `lasts_s` divided by `every_s` workers leave, but at least three. A static member (`static_member` of the
+workload, KIP-345) keeps its partitions while it is away. It is killed instead, since a worker that closes its consumer
+in order would give up its membership.
 """
 
 from typing import Annotated, ClassVar
@@ -22,21 +23,30 @@ from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.record.events import Assigned, Exited, WorkerSentAway
 from onceproof.harness.record.history import Events
 
-_LEAST = 3
+_LEAVES_MIN = 3
 
 
 class RebalancesSpec(FaultSpec):
+    """The keys of `rebalances`.
+
+    - `every_s`: time in seconds between two workers that leave, 0.5 to 60, 1.5 by default.
+    - `lasts_s`: time in seconds during which workers leave; at least three leave, however short it is.
+    """
+
     every_s: Annotated[float, Key(ge=0.5, le=60)] = 1.5
 
 
 class Rebalances:
+    """Workers leave their group and join it again."""
+
     name: ClassVar = "rebalances"
-    about: ClassVar = "workers leave their group and join it again, one after the other"
+    about: ClassVar = "Makes workers leave their group and join it again, one after the other."
     params: ClassVar = RebalancesSpec
 
     def inject(self, context: FaultContext, fault: PlannedFault[RebalancesSpec]) -> Undo:
+        """Let the workers leave, one every `every_s`; returns after the last one."""
         spec, work = fault.spec, context.plan.scenario.workload
-        for turn in range(max(_LEAST, int(spec.lasts_s / spec.every_s))):
+        for turn in range(max(_LEAVES_MIN, int(spec.lasts_s / spec.every_s))):
             worker = turn % work.workers
             context.note(
                 WorkerSentAway(
@@ -54,15 +64,15 @@ class Rebalances:
         return lambda: None
 
     def hold(self, context: FaultContext, fault: PlannedFault[RebalancesSpec], _undo: Undo) -> None:
-        """It is over when the last worker was sent away."""
+        """Return at once, since `inject` returns only after the last worker has left."""
 
     def missing(self, fault: PlannedFault[RebalancesSpec], events: Events) -> str | None:
-        """So many members of the group must have ended when they were sent away."""
+        """Return a message unless at least three members of the group were asked to leave and all of them ended."""
         away = {(each.role, each.incarnation) for each in events.of(WorkerSentAway, fault=fault.id)}
         members = {each.process for each in events.of(Assigned)}
         ended = {each.process for each in events.of(Exited)}
-        if len(away & members) < _LEAST or away - ended:
-            return f"{len(away & members)} members were sent away, and stayed: {sorted(away - ended)}"
+        if len(away & members) < _LEAVES_MIN or away - ended:
+            return f"{len(away & members)} members were asked to leave; still running: {sorted(away - ended)}"
         return None
 
 

@@ -1,16 +1,16 @@
-"""Writes to an output topic are refused: its max.message.bytes is set below the size of any record.
+"""Make the brokers refuse all records for a topic, by setting its max.message.bytes below the size of any record.
 
     [[faults]]
     name = "refuse-writes"
-    topic = "output"
+    topic = "output"                 # default; by the workload's name for it
     when = { worker = 0, phase = "begun", count = 8 }
     lasts_s = 4
 
-Each produce gets MESSAGE_TOO_LARGE, as it does when somebody changes a topic under a running pipeline. Coordinators and
-the consumer's side are untouched, and transaction markers are small enough to pass, so this is the plain way to an
-abort by a worker that keeps its partitions: what it does next, with or without seeking back, is its own.
+Each produce request gets MESSAGE_TOO_LARGE, as when somebody changes a topic's configuration under a running pipeline.
+Coordinators and consumers are not affected, and transaction markers are small enough to be written. So a worker must
+abort while it keeps its partitions, and whether it then seeks back is up to the pipeline.
 
-(min.insync.replicas above the number of replicas does not do it: brokers take the smaller of the two.)
+Setting min.insync.replicas above the number of replicas would not have this effect: brokers use the smaller of the two.
 """
 
 from collections.abc import Mapping
@@ -28,21 +28,32 @@ from onceproof.harness.record.events import FaultInjected, FaultTarget, Outcome
 from onceproof.harness.record.history import Events
 
 _KEY = "max.message.bytes"
-_REFUSED = "100"  # a record's batch is larger, a marker's (78 bytes) is not
-_ALLOWED = "1048588"
+_REFUSED = "100"  # bytes: a batch of records is larger, a batch with a marker (78 bytes) is not
+_ALLOWED = "1048588"  # bytes: Kafka's default
 _HEAL_DEADLINE_S = 30.0
 
 
 class RefuseWritesSpec(FaultSpec):
+    """The key of `refuse-writes`.
+
+    - `topic`: the topic whose records are refused, by the workload's name for it, `output` by default.
+    """
+
     topic: Annotated[str, Key(pattern="^[a-z][a-z-]*$")] = "output"
 
 
 class RefuseWrites:
+    """Records for a topic are refused."""
+
     name: ClassVar = "refuse-writes"
-    about: ClassVar = "writes to an output topic get MESSAGE_TOO_LARGE"
+    about: ClassVar = "Makes the brokers refuse writes to an output topic with MESSAGE_TOO_LARGE."
     params: ClassVar = RefuseWritesSpec
 
     def inject(self, context: FaultContext, fault: PlannedFault[RefuseWritesSpec]) -> Undo:
+        """Lower max.message.bytes of the topic; the returned function sets it back.
+
+        That function retries for 30 s, and then raises DeadlineError.
+        """
         admin, topic = context.cluster.admin, context.names.topic(fault.spec.topic)
         context.note(FaultTarget(fault=fault.id, role=fault.spec.topic, node=topic))
         admin.set_topic_config(topic, _KEY, _REFUSED)
@@ -57,14 +68,15 @@ class RefuseWrites:
         return undo
 
     def draw(self, chance: Chance) -> Mapping[str, Any]:
+        """Return keys that refuse the records for an output topic for 1.5 to 2.9 seconds."""
         return {"topic": chance.dice.choice(chance.topics), "lasts_s": chance.seconds(1.5, 2.9)}
 
     def missing(self, fault: PlannedFault[RefuseWritesSpec], events: Events) -> str | None:
-        """A transaction must have been aborted for it."""
+        """Return a message unless a transaction was aborted after the fault was injected."""
         injected = events.the(FaultInjected, fault=fault.id).at
         if any(each.at > injected for each in events.of(Outcome, type="fail")):
             return None
-        return "no transaction was aborted"
+        return "no transaction was aborted after the writes were refused"
 
 
 FAULT = RefuseWrites()

@@ -1,13 +1,14 @@
-"""F3, N5, N6: a worker is stopped, taken for dead, and replaced; then it comes back, and goes on where it was.
+"""Stop a worker, start a process in its place, and then let the stopped worker continue where it was.
 
     [[faults]]
     name = "replace"
-    when = { worker = 0, phase = "before-commit", count = 12 }
+    when = { worker = 0, phase = "before-commit", count = 12 }      # the worker that is stopped, and where
     by = 0                           # its own next incarnation; or another worker, which gets its partitions too
-    fenced = "epoch"                 # or "never": then its late commit must have been seen to succeed
+    fenced = "epoch"                 # or "never": its late commit must then have succeeded
 
-For pipelines whose partitions are fixed: no group's generation stands in the way, so all hangs on the transactional id.
-The zombie goes on when its successor has committed. It ends at the fence, or after its first late commit.
+This is for pipelines whose partitions are assigned by configuration: no group's generation protects them, so everything
+depends on the transactional id (KIP-98). The stopped worker, now a zombie, continues when its successor has committed.
+It is killed when it has been fenced, or after its first late commit.
 """
 
 import signal
@@ -27,18 +28,28 @@ _DEADLINE_S = 60.0
 
 
 class ReplaceSpec(FaultSpec):
+    """The keys of `replace`.
+
+    - `when`: the worker that is stopped by SIGSTOP, the phase and the transaction; required.
+    - `by`: the worker that takes its partitions over, 0 to 3: the same number for its own next incarnation.
+    - `fenced`: what must be seen for the run to count: the zombie is fenced by `epoch`, or it is `never` fenced and
+      commits.
+    """
+
     when: When
     by: Annotated[int, Key(ge=0, le=3)]
     fenced: Literal["epoch", "never"]
 
 
 class Replaced:
-    """The process that was replaced; called, it ends it."""
+    """The process that was replaced. Calling it ends the process, which undoes the fault."""
 
     def __init__(self, process: Child) -> None:
+        """Keep the process of the zombie."""
         self.process = process
 
     def __call__(self) -> None:
+        """Kill the process; harmless when it has ended."""
         self.process.kill()
 
 
@@ -46,11 +57,11 @@ class Replace:
     """A stopped worker is replaced by another process and then goes on."""
 
     name: ClassVar = "replace"
-    about: ClassVar = "a stopped worker is taken for dead and replaced, then it comes back"
+    about: ClassVar = "Stops a worker, replaces it by another process, and then lets it continue."
     params: ClassVar = ReplaceSpec
 
     def inject(self, context: FaultContext, fault: PlannedFault[ReplaceSpec]) -> Replaced:
-        """Stop the worker and start its successor."""
+        """Stop the worker, and start its successor."""
         spec = fault.spec
         worker = spec.when.worker
         context.note(
@@ -64,19 +75,20 @@ class Replace:
         )
         context.workers.pause(worker)
         zombie = context.workers.replace(worker, spec.by)
-        zombie.send("go", fault=fault.id)  # the nemesis sends its own `go` to the successor
+        zombie.send("go", fault=fault.id)  # the `go` that the nemesis sends reaches the successor only
         return Replaced(zombie)
 
     def hold(self, context: FaultContext, fault: PlannedFault[ReplaceSpec], undo: Replaced) -> None:
-        """Until the successor has committed, and the zombie was then fenced or has committed too."""
+        """Wait for a commit of the successor, resume the zombie, and wait until it commits, fails or ends.
+
+        Raises DeadlineError when one of the two takes longer than 60 s.
+        """
         target = context.history.events().the(FaultTarget, fault=fault.id)
         context.wait(
             f"a commit of the successor, {target.by}",
             Outcome,
             lambda event: (
-                event.type == "ok"
-                and event.source == target.by
-                and event.incarnation > (target.successor_after or 0)
+                event.type == "ok" and event.source == target.by and event.incarnation > (target.successor_after or 0)
             ),
             deadline_s=_DEADLINE_S,
         )
@@ -92,7 +104,7 @@ class Replace:
         )
 
     def missing(self, fault: PlannedFault[ReplaceSpec], events: Events) -> str | None:
-        """The zombie must have been fenced by epoch, or must have made a late commit."""
+        """Return a message unless the zombie was fenced by epoch or, for `never`, made a late commit."""
         source = f"worker-{fault.spec.when.worker}"
         target = events.the(FaultTarget, fault=fault.id)
         late = events.first(ZombieLate, fault=fault.id)
@@ -101,7 +113,11 @@ class Replace:
         if fault.spec.fenced == "epoch":
             return not_fenced("epoch", target, late.at, events)
         commits = events.of(Outcome, type="ok", process=(source, target.incarnation))
-        return None if any(each.at > late.at for each in commits) else f"the zombie {source} made no late commit"
+        return (
+            None
+            if any(each.at > late.at for each in commits)
+            else f"the zombie {source} did not commit after it was resumed"
+        )
 
 
 FAULT = Replace()

@@ -1,12 +1,13 @@
-"""F1: a clean stop (SIGTERM), and start again: of one node, or of every broker in turn (a rolling restart).
+"""Stop a node cleanly with SIGTERM and start it again, or do so with every broker in turn (a rolling restart).
 
     [[faults]]
     name = "stop"
-    target = "group-coordinator"     # or "every-broker", one after the other, each back in sync before the next
+    target = "group-coordinator"     # a node by its number or role, or "every-broker"
     at_s = 4
-    lasts_s = 3
+    lasts_s = 3                      # how long each node is down
 
-A broker that is stopped cleanly hands over its leaderships and its coordinators' partitions first.
+A broker that is stopped cleanly first hands over the leadership of its partitions, and with it its coordinators' roles.
+With `every-broker`, the next broker is stopped only when all replicas are in sync again.
 """
 
 from typing import Annotated, ClassVar
@@ -25,20 +26,32 @@ from onceproof.harness.record.events import NodeState
 from onceproof.harness.record.history import Events
 
 _BACK_DEADLINE_S = 60.0
-_KILLED = 137
+_KILLED = 137  # the exit code of a container ended by SIGKILL
 
 
 class StopSpec(NodeSpec):
+    """The key of `stop`.
+
+    - `target`: a node as for `NodeSpec`, or `every-broker` for each broker in turn.
+    """
+
     target: Annotated[str, Key(pattern=f"^(every-broker|{NODE_ROLE})$")]
 
 
 class Stop:
+    """A node is stopped cleanly and started again."""
+
     name: ClassVar = "stop"
-    about: ClassVar = "a clean stop of a node, or of every broker in turn; started again after lasts_s"
+    about: ClassVar = "Stops a node cleanly, or every broker in turn, and starts it again after lasts_s."
     params: ClassVar = StopSpec
     needs: ClassVar = frozenset({"nodes"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[StopSpec]) -> Undo:
+        """Stop the node; the returned function starts it again.
+
+        With `every-broker`, every broker has been restarted when this returns. Raises DeadlineError when replicas are
+        not in sync again within 60 s after a restart.
+        """
         if fault.spec.target != "every-broker":
             node = strike(context, fault, context.cluster.stop)
             return lambda: context.cluster.start(node)
@@ -51,9 +64,10 @@ class Stop:
         return lambda: None
 
     def missing(self, fault: PlannedFault[StopSpec], events: Events) -> str | None:
+        """Return a message unless each node ended by itself after SIGTERM."""
         times = len(topology.BROKERS) if fault.spec.target == "every-broker" else 1
         if any(each.exit_code == _KILLED for each in events.of(NodeState, fault=fault.id)):
-            return "the node did not end in time, and was killed"
+            return "the node did not stop in time and was killed"
         return not_in_state("exited", fault, events, times=times)
 
 

@@ -1,12 +1,12 @@
-"""F15: every node in turn is stopped and started with another release, up or down, on its own data, under load.
+"""Restart every node in turn with another release, up or down, on its own data and under load.
 
     [[faults]]
     name = "upgrade"
-    to = "4.3.1"
+    to = "4.3.1"                     # the Kafka release
     at_s = 3
 
-Controllers first, then brokers; the next only when all replicas are in sync again. Features are not raised by it: that
-is `raise-feature`, and until then the way back is open (KIP-584). The cluster is not used again.
+Controllers are restarted first, then brokers, each one when all replicas are in sync again. Features are not raised:
+`raise-feature` does that, and until then a downgrade is possible (KIP-584). The cluster is not reused for another run.
 """
 
 from typing import Annotated, ClassVar
@@ -29,21 +29,34 @@ _BACK_DEADLINE_S = 90.0
 
 
 class UpgradeSpec(FaultSpec):
+    """The key of `upgrade`.
+
+    - `to`: the Kafka release with which every node is started, 3.x or 4.x, such as `4.3.1`.
+    """
+
     to: Annotated[str, Key(pattern=r"^[34]\.\d+\.\d+$")]
 
 
 class Upgrade:
+    """Every node is restarted with another release."""
+
     name: ClassVar = "upgrade"
-    about: ClassVar = "a rolling upgrade or downgrade: each node in turn is started with another release"
+    about: ClassVar = "Restarts each node in turn with another release: a rolling upgrade or downgrade."
     params: ClassVar = UpgradeSpec
     needs: ClassVar = frozenset({"nodes"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[UpgradeSpec]) -> Undo:
+        """Build the release's image if it is not there; the restarts follow in `hold`."""
         images.kafka(fault.spec.to)
         context.note(FaultTarget(fault=fault.id, role="every node", node=f"to {fault.spec.to}"))
         return lambda: None
 
     def hold(self, context: FaultContext, fault: PlannedFault[UpgradeSpec], _undo: Undo) -> None:
+        """Restart the nodes one after the other.
+
+        Raises DeadlineError when replicas are not in sync again within 90 s, or the run is given up before the last
+        node.
+        """
         controllers = [node for node in topology.NODES if topology.is_controller(node)]
         for node in [*controllers, *(node for node in topology.NODES if node not in controllers)]:
             if context.aborted.is_set():
@@ -54,12 +67,12 @@ class Upgrade:
             context.note(NodeReplaced(fault=fault.id, node=node, before=before, image=context.cluster.image(node)))
 
     def missing(self, fault: PlannedFault[UpgradeSpec], events: Events) -> str | None:
-        """The engine must have said of every node that it runs the other release's image, and did not before."""
+        """Return a message unless the container engine reported the release's image for every node."""
         image = f":{fault.spec.to}-"
         replaced = events.of(NodeReplaced, fault=fault.id)
         done = {each.node for each in replaced if image in each.image and image not in each.before}
         left = [node for node in topology.NODES if node not in done]
-        return f"not started with {fault.spec.to}: {', '.join(left)}" if left else None
+        return f"nodes that were not restarted with {fault.spec.to}: {', '.join(left)}" if left else None
 
 
 FAULT = Upgrade()

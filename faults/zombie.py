@@ -1,20 +1,25 @@
-"""F3: a worker stopped by SIGSTOP at a phase, past its time-outs, that comes back when it has been taken for dead.
+"""Stop a worker with SIGSTOP past its time-outs, and resume it after its group or coordinator has given it up.
 
     [[faults]]
     name = "zombie"
     when = { worker = 0, phase = "produced", count = 20 }
-    past = ["session"]               # its group gives its partitions to others; "transaction": its coordinator aborts
-    fenced = "generation"            # or "epoch", or "never": how it must be seen fenced
+    past = ["session"]               # default; "transaction": the coordinator has aborted its transaction
+    fenced = "generation"            # or "epoch", or "never"
+    lasts_s = 60                     # default: deadline for each of the time-outs to take effect
 
-It is resumed when every time-out named in `past` has passed. What it meets then is what the scenario claims:
+The worker is resumed when every time-out in `past` has taken effect: for `session`, the group has given its partitions
+to other workers; for `transaction`, its coordinator has aborted its open transaction. `fenced` states what the worker
+must then meet:
 
-    generation   past its session, position not yet sent: a successor commits there, and the zombie's position is
-                 refused, an abortable error (KIP-447)
-    never        past its session, position sent: the successor must wait, since the pending offsets are unstable
-                 (KIP-447), and the zombie's commit stands; or after its commit, when it just joins its group again
-    epoch        past its transaction's time-out: the coordinator has raised the producer epoch, a fatal error (KIP-98)
+    generation   past its session, offsets not yet sent: a successor has committed on its partitions, and its offsets
+                 are refused with an abortable error (KIP-447)
+    never        past its session, offsets sent: the successor must wait, since the pending offsets are unstable
+                 (KIP-447), and the zombie's commit succeeds; or stopped after its commit: it joins its group again
+    epoch        past its transaction's time-out, or past its session where a successor initialises the same
+                 transactional id: the producer epoch was raised, and its requests are refused with a fatal error
+                 (KIP-98)
 
-A zombie that met something else shows nothing, and the run is `unknown`.
+A run in which the worker meets anything else is vacuous.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,16 +38,25 @@ from onceproof.harness.model.spec import FaultSpec, When
 from onceproof.harness.record.events import FaultInjected, FaultTarget, Outcome, ZombieLate
 from onceproof.harness.record.history import Events
 
-# About the fewest that a worker makes: so the count stands for a time.
+# A low estimate of a worker's rate, with which a random time becomes the number of a transaction.
 _TRANSACTIONS_PER_S = 2
-# The phases at which its coordinator has an open transaction of it.
+# The phases at which the coordinator knows the worker's transaction as open.
 _OPEN = ("produced", "offsets-sent", "before-commit")
 _ASSIGNED_DEADLINE_S = 10.0
-# So long a successor asks for a position that is not decided.
-_IN_VAIN_S = 1.0
+# For so long a successor asks in vain for offsets that are pending.
+_PENDING_S = 1.0
 
 
 class ZombieSpec(FaultSpec):
+    """The keys of `zombie`.
+
+    - `when`: the worker that is stopped, the phase and the transaction; required.
+    - `past`: the time-outs that must have taken effect, `session` (default), `transaction` or both. With `transaction`,
+      the phase must be one with an open transaction: `produced`, `offsets-sent` or `before-commit`.
+    - `fenced`: how the worker must be fenced, by `generation` or by `epoch`, or `never`.
+    - `lasts_s`: deadline in seconds for each time-out to take effect, 60 by default, 600 at most.
+    """
+
     when: When
     past: Annotated[tuple[Literal["session", "transaction"], ...], Key(min_length=1, strict=False)] = ("session",)
     fenced: Fenced | Literal["never"]
@@ -56,26 +70,35 @@ class ZombieSpec(FaultSpec):
 
     @property
     def pending(self) -> bool:
-        """Whether its position is sent, and not decided when it comes back."""
+        """Whether the worker's offsets are sent and still pending when it is resumed."""
         return self.fenced == "never" and self.when.phase != "after-commit"
 
 
 class Zombie:
+    """A worker is stopped past its time-outs and then resumed."""
+
     name: ClassVar = "zombie"
-    about: ClassVar = "a worker stopped past its time-outs, resumed when it was taken for dead"
+    about: ClassVar = "Stops a worker past its time-outs, and resumes it when its group or coordinator has given it up."
     params: ClassVar = ZombieSpec
     needs: ClassVar = frozenset({"transaction-state"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[ZombieSpec]) -> Undo:
+        """Stop the worker; the returned function resumes it.
+
+        Raises DeadlineError when the worker has no partition for ten seconds, where it must be seen to lose one.
+        """
         worker = fault.spec.when.worker
-        mine = self._mine(context, fault.spec)
+        assigned = self._assigned(context, fault.spec)
         incarnation = context.workers.incarnation(worker)
-        context.note(FaultTarget(fault=fault.id, role=f"worker-{worker}", incarnation=incarnation, partitions=mine))
+        context.note(FaultTarget(fault=fault.id, role=f"worker-{worker}", incarnation=incarnation, partitions=assigned))
         context.workers.pause(worker)
         return lambda: context.workers.resume(worker)
 
     def hold(self, context: FaultContext, fault: PlannedFault[ZombieSpec], _undo: Undo) -> None:
-        """Until it has been taken for dead, by its group or by its coordinator or by both."""
+        """Wait until the group, the coordinator or both have given the worker up.
+
+        Raises DeadlineError when one of that takes longer than `lasts_s`.
+        """
         spec = fault.spec
         target = context.history.events().the(FaultTarget, fault=fault.id)
         successor = self._succeeded(context, spec, set(target.partitions or ())) if "session" in spec.past else ""
@@ -83,7 +106,10 @@ class Zombie:
         context.note(ZombieLate(fault=fault.id, successor=successor, state=state))
 
     def _succeeded(self, context: FaultContext, spec: ZombieSpec, lost: set[int]) -> str:
-        """Who has committed where the zombie was. Nobody, when its position must be decided first."""
+        """Return the worker that has committed on the zombie's partitions.
+
+        Empty when the zombie's offsets are pending, since no successor can commit before they are decided.
+        """
         worker, since = spec.when.worker, len(context.history)
         until(
             f"the group to give the partitions of worker-{worker} to others: {sorted(lost)}",
@@ -91,7 +117,7 @@ class Zombie:
             deadline_s=spec.lasts_s,
         )
         if spec.pending:
-            context.aborted.wait(_IN_VAIN_S)
+            context.aborted.wait(_PENDING_S)
             return ""
         commit = context.wait(
             f"a successor's commit on one of {sorted(lost)}",
@@ -103,7 +129,7 @@ class Zombie:
         return commit.source
 
     def _timed_out(self, context: FaultContext, spec: ZombieSpec) -> str:
-        """The state of its transaction, once the coordinator has ended it."""
+        """Return the state of the worker's transaction after the coordinator has ended it."""
         name = context.names.transactional_id(spec.when.worker)
 
         def ended() -> str:
@@ -113,7 +139,10 @@ class Zombie:
         return until(f"the coordinator to abort the open transaction of {name}", ended, deadline_s=spec.lasts_s)
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
-        """Stopped before it sends its position: a member that lost its partitions, or a producer that was timed out."""
+        """Return keys that stop a worker before it sends its offsets, or None if every worker is already hit.
+
+        It is to be fenced by generation past its session, or by epoch past both time-outs.
+        """
         worker = chance.worker()
         if worker is None:
             return None
@@ -122,6 +151,7 @@ class Zombie:
         return {"when": {"worker": worker, "phase": "produced", "count": count}, "past": past, "fenced": fenced}
 
     def missing(self, fault: PlannedFault[ZombieSpec], events: Events) -> str | None:
+        """Return a message unless the worker was given up and then fenced, or not fenced, as claimed."""
         spec = fault.spec
         worker, target = spec.when.worker, events.the(FaultTarget, fault=fault.id)
         late = events.first(ZombieLate, fault=fault.id)
@@ -131,39 +161,42 @@ class Zombie:
             return not_fenced(spec.fenced, target, late.at, events)
         own = events.of(Outcome, type="ok", process=(f"worker-{worker}", target.incarnation))
         if not any(each.at > late.at for each in own):
-            return f"worker-{worker} did not commit when it came back"
+            return f"worker-{worker} did not commit after it was resumed"
         lost, stopped = set(target.partitions or ()), events.the(FaultInjected, fault=fault.id).at
         early = [each for each in events.of(Outcome) if stopped < each.at < late.at]
         if spec.pending and any(_commits(each, lost) and each.worker != worker for each in early):
-            return f"a successor of worker-{worker} did not wait for its position to be decided"
+            return f"a successor of worker-{worker} committed before the pending offsets were decided"
         return None
 
-    def _mine(self, context: FaultContext, spec: ZombieSpec) -> list[int]:
-        """What the group has given to it. Who has nothing, as when a group shares out anew, cannot be seen to lose it:
-        where no fence will show that it was a zombie, it is waited for. Raises DeadlineError."""
+    def _assigned(self, context: FaultContext, spec: ZombieSpec) -> list[int]:
+        """Return the input partitions that the group has assigned to the worker, in order.
+
+        A worker without partitions, as during a rebalance, cannot be seen to lose them. Where no fencing error will
+        show that it was a zombie, this waits for an assignment. Raises DeadlineError after ten seconds.
+        """
         worker = spec.when.worker
 
-        def mine() -> list[int]:
+        def assigned() -> list[int]:
             return sorted(self._partitions(context, lambda client: client.startswith(f"worker-{worker}-")))
 
         if spec.fenced != "never" or "session" not in spec.past:
-            return mine()
-        return until(f"worker-{worker} to have a partition of its group", mine, deadline_s=_ASSIGNED_DEADLINE_S)
+            return assigned()
+        return until(f"worker-{worker} to have a partition of its group", assigned, deadline_s=_ASSIGNED_DEADLINE_S)
 
     @staticmethod
-    def _partitions(context: FaultContext, whose: Callable[[str], bool]) -> set[int]:
-        """Input partitions that the group says the members with such client ids have."""
+    def _partitions(context: FaultContext, matches: Callable[[str], bool]) -> set[int]:
+        """Return the input partitions of the group's members whose client ids satisfy `matches`."""
         return {
             partition
             for member in context.cluster.admin.members(context.names.group)
-            if whose(member.client_id)
+            if matches(member.client_id)
             for topic, partition in member.partitions
             if topic == context.names.input
         }
 
 
 def _commits(event: Outcome, partitions: set[int]) -> bool:
-    """Whether it is a commit that read from one of these input partitions."""
+    """Whether the event is a successful commit of inputs from one of these partitions."""
     return event.type == "ok" and bool(partitions & set(map(int, event.sources)))
 
 

@@ -1,0 +1,1 @@
+"""The workloads that come with onceproof, the programs that run them, and the drivers of Kafka clients."""

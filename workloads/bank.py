@@ -1,13 +1,13 @@
-"""W5: bank; each input is a transfer between two accounts. The total never changes, no balance is invented.
+"""Bank: each input is a transfer between two accounts, whose balances live in the worker and in a changelog topic.
 
-    input/3:  transfer 41 (amount 42)     debits/3  ← a3-1: 41 … 958      credits/3 ← a3-7: 41 … 1042
-                                          balances/3 ← a3-1 958 a3-7 1042 (the changelog), position 42
+    input/3: transfer 41 of 42     debits/3 ← a3-1: 41 … 958      credits/3 ← a3-7: 41 … 1042
+                                   balances/3 ← a3-1 958 a3-7 1042 (the changelog), committed offset 42
 
-Accounts belong to an input partition, eight to each, and begin with nothing; a balance may be negative, since what
-matters is that it is right. The two accounts and the amount are functions of the transfer's number. Each record's
-balance must be the one before it of that account, over both topics, plus or minus the amount: so every transfer moves
-the sum of all balances by nothing, and the sum of the last ones is nothing. Of `balances` the accounts are judged; what
-it says counts when a worker takes it up, and is wrong in its next transfer then.
+Each input partition has eight accounts, which begin with a balance of 0; balances may be negative. The two accounts and
+the amount are functions of the transfer's number. Each balance must be the previous balance of the account, over both
+topics, minus or plus the amount. So the sum of all balances stays 0, and a balance that was lost or counted twice is
+found as `wrong-aggregate`. In the changelog only the accounts are checked: a wrong balance there shows in the next
+transfer after a worker has restored its state from it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,19 +20,20 @@ ACCOUNTS = 8
 
 
 def _accounts(partition: int, number: int) -> tuple[str, str]:
-    """Who pays, and who is paid: never the same."""
+    """Return the account that pays and the account that is paid, which are always different."""
     payer = number % ACCOUNTS
     payee = (payer + 1 + number // ACCOUNTS % (ACCOUNTS - 1)) % ACCOUNTS
     return f"a{partition}-{payer}", f"a{partition}-{payee}"
 
 
 class Bank:
-    """The balances, for each partition by account."""
+    """The balances of each input partition, by account."""
 
     def __init__(self) -> None:
         self._balances: dict[int, dict[str, int]] = {}
 
     def restore(self, partition: int, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Replace the partition's balances by those in its changelog's records (key, value), in their order."""
         balances: dict[str, int] = {}
         for _, value in records:
             _, _, payer, paid, payee, received = value.decode().split(" ")
@@ -40,8 +41,9 @@ class Bank:
         self._balances[partition] = balances
 
     def process(self, source: Source) -> Iterator[Output]:
+        """Make the transfer, and yield a record for each of the three topics; nothing for foreign inputs."""
         number = payload.number(source.value)
-        if number is None:  # no input of ours
+        if number is None:  # not an input that the generator sent
             return
         balances, moved = self._balances[source.partition], amount(number)
         payer, payee = _accounts(source.partition, number)
@@ -57,7 +59,10 @@ class Bank:
 
 
 def _expected() -> str:
-    """One record on each topic, whose key is the account: identity is the input's digest, and that key."""
+    """Return the expected outputs as Spark SQL: one record on each topic, whose key is an account.
+
+    A record is identified by the digest of its input together with that key.
+    """
     payer = f"number % {ACCOUNTS}"
     payee = f"({payer} + 1 + number div {ACCOUNTS} % {ACCOUNTS - 1}) % {ACCOUNTS}"
     return " UNION ALL ".join(
@@ -69,7 +74,7 @@ def _expected() -> str:
 
 BANK = Workload(
     name="bank",
-    about="Bank: transfers between accounts; the total never changes, no balance is invented.",
+    about="Bank: transfers between accounts with balances in a changelog topic, in one transaction.",
     expected=_expected(),
     topics=("debits", "credits", "balances"),
     identity=f"xxhash64(key, {part(1)})",
@@ -82,4 +87,3 @@ BANK = Workload(
     ),
     rows=("W5",),
 )
-WORKLOADS = (BANK,)

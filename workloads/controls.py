@@ -1,16 +1,17 @@
-"""Negative controls: the copy with one thing wrong. Each must be found out under the fault that brings it to light.
+"""Negative controls: pipelines with one mistake each, which must be found under the fault that reveals it.
 
-    N1   copy-at-least-once      position committed after the output, no transaction       → duplicate
-    N2   copy-at-most-once       position committed before the output                      → lost
-    N3   copy-auto-commit        position committed by the consumer on its own             → lost
-    N4   copy-position-apart     transaction for the output, position by the consumer      → duplicate
-    N5   copy-random-id          a new transactional id for each process, fixed partitions → duplicate
-    N6   copy-no-generation      each worker's own id, fixed partitions, one takes over another's → duplicate
-    N8   copy-no-seek-back       goes on after an abort where it was                       → lost
-    N10  produce-not-idempotent  retries without idempotence                               → duplicate
+    copy-at-least-once      offsets committed after the output, no transaction                    → duplicate
+    copy-at-most-once       offsets committed before the output, no transaction                   → lost
+    copy-auto-commit        offsets committed by the consumer's auto-commit                       → lost
+    copy-position-apart     output in a transaction, offsets committed by the consumer after it   → duplicate
+    copy-random-id          a new transactional id for each process, partitions by configuration  → duplicate
+    copy-no-generation      one transactional id for each worker, and partitions that move from
+                            one worker to another without a group's generation                    → duplicate
+    copy-no-seek-back       no seek back to the committed offsets after an abort                  → lost
+    produce-not-idempotent  retries without idempotence                                           → duplicate
 
-Each is one mistake that a code review would let pass: a switch of the wiring, or two that go together; in N6 none, but
-who takes over.
+Each is a mistake that a code review could miss. All but one change the wiring of a correct pipeline; the mistake of
+`copy-no-generation` is only that another worker takes partitions over.
 """
 
 from dataclasses import replace
@@ -20,65 +21,55 @@ from onceproof.workloads.copy import COPY, FIXED, PRODUCE
 AT_LEAST_ONCE = replace(
     COPY,
     name="copy-at-least-once",
-    about="Broken on purpose: position committed after the output, without a transaction.",
+    about="Broken on purpose: offsets are committed after the output, without a transaction.",
     wiring=replace(COPY.wiring, transactional=False, position="after"),
     rows=("N1",),
 )
 AT_MOST_ONCE = replace(
     COPY,
     name="copy-at-most-once",
-    about="Broken on purpose: position committed before the output, without a transaction.",
+    about="Broken on purpose: offsets are committed before the output, without a transaction.",
     wiring=replace(COPY.wiring, transactional=False, position="before"),
     rows=("N2",),
 )
 AUTO_COMMIT = replace(
     COPY,
     name="copy-auto-commit",
-    about="Broken on purpose: the consumer commits positions on its own, every half second.",
+    about="Broken on purpose: offsets are committed by the consumer's auto-commit, every 500 ms.",
     wiring=replace(COPY.wiring, transactional=False, position="auto"),
     rows=("N3",),
 )
 POSITION_APART = replace(
     COPY,
     name="copy-position-apart",
-    about="Broken on purpose: a transaction for the output, but the position is committed by the consumer behind it.",
+    about="Broken on purpose: the output is in a transaction, but the consumer commits the offsets after it.",
     wiring=replace(COPY.wiring, position="after"),
     rows=("N4",),
 )
 RANDOM_ID = replace(
     FIXED,
     name="copy-random-id",
-    about="Broken on purpose: a new transactional id for each process, so that a successor fences nobody.",
+    about="Broken on purpose: a new transactional id for each process, so that a successor fences no zombie.",
     wiring=replace(FIXED.wiring, transactional_id_scope="process"),
     rows=("N5",),
 )
 NO_GENERATION = replace(
     FIXED,
     name="copy-no-generation",
-    about="Broken on purpose: who takes over another worker's partitions has an id of its own, and fences nobody.",
+    about="Broken on purpose: a worker that takes over partitions has another transactional id, and fences no zombie.",
     rows=("N6",),
 )
 NO_SEEK_BACK = replace(
     COPY,
     name="copy-no-seek-back",
-    about="Broken on purpose: after an abort it goes on where it was instead of seeking back.",
+    about="Broken on purpose: after an abort the worker does not seek back to the committed offsets.",
     wiring=replace(COPY.wiring, seek_back=False),
     rows=("N8",),
 )
 NOT_IDEMPOTENT = replace(
     PRODUCE,
     name="produce-not-idempotent",
-    about="Broken on purpose: retries without idempotence.",
+    about="Broken on purpose: the producer retries without idempotence.",
     wiring=replace(PRODUCE.wiring, idempotent=False),
     rows=("N10",),
-)
-WORKLOADS = (
-    AT_LEAST_ONCE,
-    AT_MOST_ONCE,
-    AUTO_COMMIT,
-    POSITION_APART,
-    RANDOM_ID,
-    NO_GENERATION,
-    NO_SEEK_BACK,
-    NOT_IDEMPOTENT,
 )

@@ -1,19 +1,22 @@
-"""W2, W8: read-process-write copy, one to one; output and position in one transaction, one producer a worker.
+"""Copy: each input gives one output, and outputs and committed offsets are in one transaction.
 
-Each input gives one output with its key and value, in the partition of its number. One producer a worker, fenced by the
-group's generation (KIP-447), pending offsets unstable.
+The output has the input's key and value, and goes to the partition of the input's number. Each worker has one producer.
+A zombie's offsets are refused by the group's generation, and a successor waits while offsets are pending (KIP-447).
 
-    input/3:  41 42 43     transaction: output/3 ← 41 42 43, position 44
-    a fault between the two leaves both or neither; `lost` or `duplicate` would be 42 missing, or there twice
+    input/3:  41 42 43     transaction: output/3 ← 41 42 43, committed offset 44
 
-The same pipeline in other right ways:
+A fault within the transaction must leave both or neither; otherwise input 42 may have no output (`lost`) or two
+(`duplicate`).
 
-    W7  copy-per-partition   a producer for each input partition, its transactional id bound to the partition: the first
-                             design of exactly-once (KIP-98); who gets the partition fences who had it, by epoch
-        copy-fixed           partitions by configuration, without a group's fencing; a successor of the same worker has
-                             its transactional id, and fences it by epoch
-    W1  produce              no transaction at all: an idempotent producer with five requests in flight, by which
-                             nothing is lost, doubled or reordered as long as its process lives
+Variants of the same pipeline that are correct, too:
+
+    copy-per-partition   a producer for each input partition, whose transactional id is bound to the partition, as in
+                         the first design of exactly-once (KIP-98): the partition's next owner fences the previous one
+                         by epoch
+    copy-fixed           partitions by configuration, without a group's generation; the next incarnation of a worker has
+                         its transactional id and fences it by epoch
+    produce              no transactions: an idempotent producer with five requests in flight, which loses, duplicates
+                         and reorders nothing as long as its process lives
 """
 
 from collections.abc import Iterator
@@ -23,12 +26,13 @@ from onceproof.harness.model.workload import Output, Source, Wiring, Workload, o
 
 
 def copy(source: Source) -> Iterator[Output]:
+    """Yield a copy of the record, on the partition of the same number."""
     yield Output(topic="output", partition=source.partition, key=source.key, value=source.value)
 
 
 COPY = Workload(
     name="copy",
-    about="Copy, one to one: output and position in one transaction.",
+    about="Copy: one output for each input; outputs and committed offsets are in one transaction.",
     transform=copy,
     expected=one_on_each("output"),
     rows=("W2", "W8"),
@@ -36,22 +40,21 @@ COPY = Workload(
 PER_PARTITION = replace(
     COPY,
     name="copy-per-partition",
-    about="Copy with a producer for each input partition, its transactional id bound to the partition.",
+    about="Copy with a producer for each input partition, whose transactional id is bound to the partition.",
     wiring=Wiring(transactional_id_scope="partition", generation=False),
     rows=("W7",),
 )
 FIXED = replace(
     COPY,
     name="copy-fixed",
-    about="Copy with partitions by configuration; fenced by the worker's transactional id alone.",
+    about="Copy with partitions by configuration, fenced by the worker's transactional id alone.",
     wiring=Wiring(assignment="fixed", generation=False),
     rows=("W2",),
 )
 PRODUCE = replace(
     COPY,
     name="produce",
-    about="Idempotent produce alone: no transaction, no group, up to five requests in flight.",
+    about="Copy by an idempotent producer with five requests in flight, without transactions or group membership.",
     wiring=Wiring(transactional=False, position="after", assignment="fixed"),
     rows=("W1",),
 )
-WORKLOADS = (COPY, PER_PARTITION, FIXED, PRODUCE)

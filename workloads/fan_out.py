@@ -1,12 +1,12 @@
-"""W4: fan-out; one input gives records on several topics, all or none.
+"""Fan-out: each input gives one record on each of two topics, all in one transaction.
 
-Each order gives one record to the stock and one to the payment, with its key and value, in the partition of its number;
-both and the position are one transaction.
+Each input is an order. It gives a record on `stock` and one on `payment`, with the input's key and value, in the
+partition of the input's number.
 
-    input/3:  order 41     transaction: stock/3 ← 41, payment/3 ← 41, position 42
-    an order that is paid but not in stock would be `torn-transaction`
+    input/3:  order 41     transaction: stock/3 ← 41, payment/3 ← 41, committed offset 42
 
-    N9  fan-out-two-transactions   a transaction for the payment, then one for the stock   → torn-transaction
+An order that is on `payment` but not on `stock` is found as `torn-transaction`. `fan-out-two-transactions` is a
+negative control in which that happens: it writes the two topics in two transactions.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,14 @@ TOPICS = ("stock", "payment")
 
 
 def fan_out(source: Source) -> Iterator[Output]:
+    """Yield a copy of the record for each of the two topics."""
     for topic in TOPICS:
         yield Output(topic=topic, partition=source.partition, key=source.key, value=source.value)
 
 
 FAN_OUT = Workload(
     name="fan-out",
-    about="Fan-out: one order gives a record to the stock and one to the payment, in one transaction.",
+    about="Fan-out: each order gives a record on stock and one on payment, in one transaction.",
     transform=fan_out,
     expected=one_on_each(*TOPICS),
     topics=TOPICS,
@@ -33,8 +34,7 @@ FAN_OUT = Workload(
 TWO_TRANSACTIONS = replace(
     FAN_OUT,
     name="fan-out-two-transactions",
-    about="Broken on purpose: a transaction for each topic.",
+    about="Broken on purpose: a fan-out with a transaction for each topic.",
     wiring=Wiring(each_topic=True),
     rows=("N9",),
 )
-WORKLOADS = (FAN_OUT, TWO_TRANSACTIONS)

@@ -1,12 +1,14 @@
-"""W3: aggregation; a running sum for each key, its state in a changelog topic, all in one transaction.
+"""Sums: a running sum for each key, whose state is kept in a changelog topic, all in one transaction.
 
-    input/3:  k7 ← 41     transaction: sums/3 ← k7: 41 … 310, changelog/3 ← the same, position 42
+    input/3:  k7 ← 41     transaction: sums/3 ← k7: 41 … 310, changelog/3 ← the same, committed offset 42
 
-The state is in the worker's memory. It is taken up again from the changelog when a partition is assigned and after each
-abort, since what an aborted transaction added must be forgotten. Up to the high watermark, not to the last stable
-offset: the transaction of the partition's owner before may be decided, so that the position can be fetched, and its
-marker not yet be there. A state that misses it is `wrong-aggregate`. (That an output's key is its input's nobody
-judges: an output does not carry its input's value, and the ledger has the digest of both together.)
+The state is in the worker's memory. It is restored from the changelog when a partition is assigned, and after each
+abort, since the amounts of an aborted transaction must be forgotten. The changelog is read up to the high watermark and
+not to the last stable offset: the transaction of the partition's previous owner may be decided, so that its offsets can
+be fetched, while its marker is not yet written. A state without that transaction gives a `wrong-aggregate`.
+
+That an output has the key of its input is not checked: an output does not contain its input's value, and the ledger has
+one digest of key and value together.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,32 +17,33 @@ from onceproof.harness.model.workload import Aggregate, Output, Source, Workload
 from onceproof.harness.record import payload
 
 TOPICS = ("sums", "changelog")
-
-
-AMOUNT = "number % 100 + 1"  # `amount` as Spark SQL
+AMOUNT = "number % 100 + 1"  # the function `amount` as Spark SQL
 
 
 def amount(number: int) -> int:
+    """Return the amount that the input of this number adds to its key's sum, 1 to 100."""
     return number % 100 + 1
 
 
 def part(index: int) -> str:
-    """Spark SQL: a number in an output's value, whose parts have spaces between."""
+    """Return Spark SQL for a number in an output's value, whose parts are separated by spaces; `index` from 0."""
     return f"try_cast(get(split(cast(value AS string), ' '), {index}) AS bigint)"
 
 
 class Sums:
-    """The running sums, for each partition by key."""
+    """The running sums of each input partition, by key."""
 
     def __init__(self) -> None:
         self._sums: dict[int, dict[bytes, int]] = {}
 
     def restore(self, partition: int, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Replace the partition's sums by those in its changelog's records (key, value), in their order."""
         self._sums[partition] = {key: int(value.rsplit(b" ", 1)[1]) for key, value in records}
 
     def process(self, source: Source) -> Iterator[Output]:
+        """Add the input's amount, and yield the new sum for both topics; nothing for foreign inputs."""
         number = payload.number(source.value)
-        if number is None:  # no input of ours
+        if number is None:  # not an input that the generator sent
             return
         sums = self._sums[source.partition]
         total = sums[source.key] = sums.get(source.key, 0) + amount(number)
@@ -51,7 +54,7 @@ class Sums:
 
 SUMS = Workload(
     name="sums",
-    about="Aggregation: a running sum for each key, its state in a changelog topic, in one transaction.",
+    about="Aggregation: a running sum for each key with its state in a changelog topic, in one transaction.",
     expected=one_on_each(*TOPICS),
     topics=TOPICS,
     identity=part(1),
@@ -60,4 +63,3 @@ SUMS = Workload(
     aggregate=Aggregate(total=part(2), amount=AMOUNT),
     rows=("W3",),
 )
-WORKLOADS = (SUMS,)

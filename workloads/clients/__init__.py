@@ -1,7 +1,7 @@
-"""What every client library is asked for: the same few calls of a consumer (`Reader`) and of a producer (`Writer`).
+"""The interface of a Kafka client: the calls of a consumer (`Reader`) and of a producer (`Writer`) in a worker's loop.
 
-The calls are those of the pipeline's loop, and each may raise ClientError, which says in the client's own words what
-kind of error it is; the loop decides by kind alone.
+Each call may raise ClientError, which has the client's own name of the error, and whether the error is abortable or
+fatal. The loop depends on the latter only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,10 +12,14 @@ from onceproof.harness.model.workload import Source
 
 
 class ClientError(Exception):
-    """A call of a Kafka client that failed.
+    """A call of a Kafka client failed.
 
-    `abortable`: the transaction must be aborted, the producer lives on. `fatal`: the producer is no more (fenced by
-    epoch, for one). Neither: the call ran out of its time.
+    - `call`: the call, such as `commit`.
+    - `code`: the client's own name of the error, such as `PRODUCER_FENCED`.
+    - `abortable`: whether the transaction must be aborted and the producer can be used again.
+    - `fatal`: whether the producer cannot be used again, as when it was fenced by epoch. An error that is neither
+      abortable nor fatal is a call that ran out of time.
+    - `text`: the client's message.
     """
 
     def __init__(self, call: str, code: str, *, abortable: bool, fatal: bool, text: str = "") -> None:
@@ -23,6 +27,7 @@ class ClientError(Exception):
         self.call, self.code, self.abortable, self.fatal, self.text = call, code, abortable, fatal, text
 
     def fields(self) -> dict[str, Any]:
+        """Return the error as fields of an event; the text is cut to 200 characters."""
         return {
             "call": self.call,
             "code": self.code,
@@ -34,9 +39,11 @@ class ClientError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Records of one poll, and for each partition the range [first, next) that they are.
+    """The records of one poll.
 
-    `resets`: positions that moved by themselves. `assigned`: partitions that the group gave to us inside this poll.
+    - `ranges`: for each input partition, the range [first, next) of offsets that they cover.
+    - `resets`: `partition`, `expected` and `found` offset where a partition did not continue at the expected offset.
+    - `assigned`: the partitions that the group assigned during this poll; the batch then has no records.
     """
 
     records: list[Source]
@@ -45,52 +52,84 @@ class Batch:
     assigned: list[int] = field(default_factory=list)
 
     def parts(self) -> Iterator["Batch"]:
-        """The batch by input partition."""
+        """Yield one batch for each input partition, in the order of `ranges`."""
         for partition, span in self.ranges.items():
-            mine = [record for record in self.records if record.partition == partition]
-            yield Batch(records=mine, ranges={partition: span})
+            records = [record for record in self.records if record.partition == partition]
+            yield Batch(records=records, ranges={partition: span})
 
 
 class Reader(Protocol):
-    """The consumer of one worker, on one topic. Everything may raise ClientError."""
+    """The consumer of one worker, on one topic. Every method may raise ClientError."""
 
-    def start(self) -> None: ...
-    def poll(self) -> Batch: ...
+    def start(self) -> None:
+        """Subscribe to the topic, or assign the partitions that the configuration fixes."""
+        ...
+
+    def poll(self) -> Batch:
+        """Return the next records, at most one transaction's, or an empty batch after 100 ms.
+
+        After a rebalance, the batch has no records, and every partition continues at its committed offset.
+        """
+        ...
+
     def group(self) -> object:
-        """The group's metadata as of the last poll, for `Writer.send_offsets`."""
+        """Return the group's metadata as of the last poll, for `Writer.send_offsets`."""
         ...
 
     def commit(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None:
-        """Commit the positions behind these ranges, outside of any transaction."""
+        """Commit the offsets that follow these ranges, outside of any transaction."""
         ...
 
     def assigned(self) -> list[int]:
-        """The partitions that are ours."""
+        """Return the partitions that are assigned to this consumer."""
         ...
 
     def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Key and value of every committed record of a partition, up to its high watermark at the call: it waits there
-        until the transactions below it are decided."""
+        """Yield key and value of each committed record of a partition, up to its high watermark at the call.
+
+        Where transactions below the high watermark are still open, this waits until they are decided.
+        """
         ...
 
     def rewind(self) -> None:
-        """Seek every partition back to the group's committed position: an abort does not."""
+        """Seek each assigned partition to its committed offset, which an abort does not do."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Leave the group and close the consumer."""
+        ...
 
 
 class Writer(Protocol):
-    """One producer. Everything may raise ClientError; without transactions begin, commit and abort do nothing."""
+    """One producer. Every method may raise ClientError; without transactions begin, commit and abort do nothing."""
 
-    def start(self) -> None: ...
-    def begin(self) -> None: ...
-    def send(self, topic: str, partition: int, key: bytes, value: bytes, header: bytes) -> None: ...
-    def flush(self) -> dict[str, list[int]]:
-        """Wait for every acknowledgement; `topic/partition` → [count, first offset, last offset], the offsets negative
-        where the client was not told all of them."""
+    def start(self) -> None:
+        """Initialise the transactional id (InitProducerId), if there is one."""
         ...
 
-    def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None: ...
-    def commit(self) -> None: ...
-    def abort(self) -> None: ...
+    def begin(self) -> None:
+        """Begin a transaction, and forget the acknowledgements of the previous one."""
+        ...
+
+    def send(self, topic: str, partition: int, key: bytes, value: bytes, header: bytes) -> None:
+        """Send a record with the provenance header `header`, without waiting for its acknowledgement."""
+        ...
+
+    def flush(self) -> dict[str, list[int]]:
+        """Wait for all acknowledgements: `topic/partition` → [count, first offset, last offset].
+
+        The offsets are negative where a record was acknowledged without its offset.
+        """
+        ...
+
+    def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None:
+        """Add the offsets that follow these ranges to the transaction (TxnOffsetCommit, KIP-447)."""
+        ...
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        ...
+
+    def abort(self) -> None:
+        """Abort the transaction."""
+        ...

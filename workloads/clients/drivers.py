@@ -1,6 +1,8 @@
-"""The driver of a client: the package that makes its library's calls behind `Reader` and `Writer`.
+"""The drivers of Kafka clients: packages that implement `Reader` and `Writer` with one library each.
 
-driver("java==3.9.2").Reader(config)
+    driver("java==3.9.2").Reader(config)
+
+`config` is a worker's configuration, which the harness writes as JSON: addresses, names, time-outs and the wiring.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,25 +13,28 @@ from onceproof.workloads.clients import Reader, Writer
 
 
 class Driver(Protocol):
-    """What the package of a driver has."""
+    """The names that a driver's package defines."""
 
     @property
     def Reader(self) -> Callable[[Mapping[str, Any]], Reader]:
-        """Makes a consumer from a worker's configuration."""
+        """The class of the consumer; called with the worker's configuration."""
         ...
 
     @property
     def Writer(self) -> Callable[[Mapping[str, Any], str | None], Writer]:
-        """Makes a producer from a worker's configuration and a transactional id, or None."""
+        """The class of the producer; called with the configuration and a transactional id, or None."""
         ...
 
     def library(self) -> str:
-        """The library in this process, once a reader or writer is made: its name and the version that it reports."""
+        """Return the library's name and the version that it reports, after a reader or writer was made."""
         ...
 
 
 def driver(client: str) -> Driver:
-    """The driver of a client as a scenario names it, with a version or without. Only this one's library is imported."""
+    """Return the driver for a client as a scenario names it, with or without a version (`java==3.9.2`, `librdkafka`).
+
+    Only the library of that client is imported.
+    """
     if clients.family(client) == "java":
         from onceproof.workloads.clients import java
 

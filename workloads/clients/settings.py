@@ -1,5 +1,7 @@
-"""The settings that all clients know by the same name. What the scenario says under `[client.config]` comes last, and
-so wins over them."""
+"""Settings that all Kafka clients have under the same name.
+
+The scenario's `[client.config]` is applied last and overrides them.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +11,15 @@ _PATIENCE_S = 60.0
 
 
 def patience_s(config: Mapping[str, Any]) -> float:
-    """Every retry ends: the broker has aborted by then, and what is still refused is refused for good."""
+    """Return for how long a call is retried, in seconds: the transaction time-out and a minute.
+
+    After that the coordinator has aborted the transaction, and a call that is still refused will not succeed.
+    """
     return float(config["transaction_timeout_ms"]) / 1000 + _PATIENCE_S
 
 
 def settled(config: Mapping[str, Any], ours: Mapping[str, Any]) -> Settings:
-    """A client's whole configuration: its connection, `ours`, and what the scenario says."""
+    """Return the complete configuration of a client: its connection, `ours`, and the scenario's settings."""
     return {
         "bootstrap.servers": config["bootstrap"],
         "client.id": f"{config['name']}-{config['incarnation']}",
@@ -26,7 +31,7 @@ def settled(config: Mapping[str, Any], ours: Mapping[str, Any]) -> Settings:
 
 
 def membership(config: Mapping[str, Any], assignor: str) -> Settings:
-    """A member of the workers' group; `assignor` as the client calls it."""
+    """Return the settings of a member of the workers' group; `assignor` is the client's name for it."""
     sessions: Settings = {"group.protocol": "consumer"}
     if config["group_protocol"] == "classic":
         session_timeout_ms = config["session_timeout_ms"]
@@ -48,13 +53,13 @@ def membership(config: Mapping[str, Any], assignor: str) -> Settings:
 
 
 def production(config: Mapping[str, Any], transactional_id: str | None) -> Settings:
-    """A producer, transactional when it has an id."""
+    """Return the settings of a producer, which is transactional if it has an id."""
     settings: Settings = {"enable.idempotence": config["idempotent"], "linger.ms": 2}
     if transactional_id is not None:
         settings |= {
             "transactional.id": transactional_id,
             "transaction.timeout.ms": config["transaction_timeout_ms"],
-            # The default of 100 ms is what each transaction waits for, since the one before is still being completed.
+            # Each transaction waits for this, since the previous one is still being completed. The default is 100 ms.
             "retry.backoff.ms": 5,
         }
     return settings

@@ -1,4 +1,4 @@
-"""The programs that a run starts, each as `python -m`: by module name, since a process of its own loads them."""
+"""The programs that a run starts as processes of its own, by module name for `python -m`."""
 
 WORKER = f"{__name__}.worker"
 GENERATOR = f"{__name__}.generator"

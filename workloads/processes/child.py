@@ -1,8 +1,11 @@
-"""The child's end of the pipe: configuration, commands, events, and dying with the harness.
+"""The side of a child process in its conversation with the harness: configuration, events and commands.
 
-child = Child.begin()          configuration from the file named on the command line
-child.emit("ready")            a JSON line on stdout
-child.stop_at("begun", 20)     waits for `go` when the plan armed this phase at this count
+    child = Child.begin()          reads the configuration from the file named on the command line
+    child.emit("ready")            writes an event to stdout, one line of JSON
+    child.stop_at("begun", 20)     waits for the command `go` if the plan has a fault at this phase and count
+
+Commands are lines of JSON on stdin: `begin`, `go` (with `fault` and, optionally, `abort`) and `stop`. The process is
+killed by the kernel when the harness dies.
 """
 
 import ctypes
@@ -22,6 +25,13 @@ _PHASE_DEADLINE_S = 600
 
 
 class Child:
+    """The process itself, as the harness sees it.
+
+    - `config`: the configuration.
+    - `begun`: set by the command `begin`.
+    - `stopping`: set by the command `stop`, or when stdin is closed.
+    """
+
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.begun = threading.Event()
@@ -34,23 +44,29 @@ class Child:
 
     @classmethod
     def begin(cls) -> "Child":
+        """Read the configuration, and arrange for this process to be killed when the harness dies.
+
+        Exits with status 1 when the harness has died already.
+        """
         config = json.loads(Path(sys.argv[1]).read_text())
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != config["parent"]:  # it died before the kernel knew
+        if os.getppid() != config["parent"]:  # the harness died before the call of prctl
             os._exit(1)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the harness's to handle
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the harness handles Ctrl-C
         return cls(config)
 
     def emit(self, event: str, **fields: Any) -> None:
+        """Write an event to stdout, with `t`, the process's CLOCK_MONOTONIC in seconds. Safe to use from threads."""
         line = json.dumps({"event": event, "t": round(time.monotonic(), 6), **fields}, separators=(",", ":"))
         with self._write:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
 
     def stop_at(self, phase: str, count: int) -> bool:
-        """Wait for the nemesis where the plan says so: at this phase of transaction `count`, or the next to reach it.
+        """Wait for the nemesis if the plan has a fault at this phase of transaction `count`.
 
-        The wait ends with `go`, with `stop`, or after ten minutes. True when the nemesis says to abort here.
+        A stop at an earlier transaction that did not reach the phase applies to this one. The wait ends with the
+        command `go` or `stop`, or after ten minutes. Returns whether the transaction is to be aborted.
         """
         abort = False
         for stop in [each for each in self._stops if each["phase"] == phase and each["count"] <= count]:
@@ -65,10 +81,10 @@ class Child:
 
     @contextmanager
     def deadline(self, seconds: float, passed: Callable[[], None]) -> Iterator[None]:
-        """Call `passed`, in another thread, when the block takes longer than that.
+        """Call `passed`, in another thread, when the block takes longer than `seconds`.
 
         A client's call may never return, whatever time-out it was given (librdkafka #5456, #5511: sending offsets when
-        the group's coordinator has died), so the deadline must not depend on the thread that waits.
+        the group's coordinator has died). So the deadline must not depend on the thread that waits.
         """
         timer = threading.Timer(seconds, passed)
         timer.daemon = True

@@ -1,10 +1,11 @@
-"""A filler: inputs and what `copy` makes of them, as fast as it can, for benchmarks. A process of its own.
+"""Fill topics for a benchmark: inputs and their copies, as fast as possible.
 
-It owns every `fillers`-th partition. The inputs go out by an idempotent producer, the outputs with their header and the
-positions in transactions, as a worker's do, and ledger and manifests are written; only the reading is left out, since
-in a new topic the offset of an input is its place in the partition. A producer that loses a record ends the process.
+A filler owns every `fillers`-th partition. It sends inputs with an idempotent producer, and outputs with provenance
+headers and committed offsets in transactions, as a worker does. It also writes the ledger and the manifests. It does
+not read the inputs: in a new topic, an input's offset is its index in the partition. A filler whose producer loses a
+record exits.
 
-    ledger/sent-<filler>-00000.parquet    as the generator's
+    ledger/sent-<filler>-00000.parquet    the same columns as the generator's
 """
 
 import gc
@@ -26,6 +27,8 @@ _FLUSH_DEADLINE_S = 120.0
 
 
 class Filler:
+    """One filler, with its two producers and its ledger."""
+
     def __init__(self, child: Child) -> None:
         config = child.config
         self._child, self._config = child, config
@@ -45,12 +48,13 @@ class Filler:
         self._inputs = Producer(common)
         transactional_id = config["transactional_id"]
         self._outputs = Producer({**common, "transactional.id": transactional_id, "retry.backoff.ms": 5})
-        # Never subscribed: its metadata names the group without a member, as offsets by hand do.
+        # Never subscribed: its metadata is that of the group without a member, as for offsets committed by hand.
         self._group = Consumer({"bootstrap.servers": config["bootstrap"], "group.id": config["group"]})
         self._read: dict[int, int] = {}
         self._written: dict[int, int] = {}
 
     def run(self) -> None:
+        """Send all records, one transaction after the other, and finish the ledger. Exits on an error."""
         self._outputs.init_transactions(_CALL_DEADLINE_S)
         numbers = self._numbers()
         sent = 0
@@ -62,16 +66,17 @@ class Filler:
             sent += len(batch)
             self._child.emit("filled", records=sent)
         if self._inputs.flush(_FLUSH_DEADLINE_S):
-            sys.exit("inputs without an answer")
+            sys.exit("some inputs were not acknowledged in time")
         self._ledger.write()
         self._group.close()
         self._child.emit("finished", records=sent)
 
     def _numbers(self) -> Iterator[int]:
+        """Yield the numbers of the inputs for this filler's partitions, in order."""
         fillers = self._config["fillers"]
         for first in range(0, self._config["records"], self._partitions):
-            mine = range(first + self._worker, min(first + self._partitions, self._config["records"]), fillers)
-            yield from mine
+            owned = range(first + self._worker, min(first + self._partitions, self._config["records"]), fillers)
+            yield from owned
 
     def _transact(self, transaction: int, numbers: list[int]) -> None:
         started = dict(self._read)
@@ -82,7 +87,7 @@ class Filler:
         for number in numbers:
             partition = number % self._partitions
             header = provenance(partition, number // self._partitions, self._worker, 1, transaction)
-            self._one(number, partition, header)
+            self._send(number, partition, header)
             counts[partition] = counts.get(partition, 0) + 1
         sources, outputs = {}, {}
         for partition, count in counts.items():
@@ -90,16 +95,16 @@ class Filler:
             sources[str(partition)] = [first, first + count]
             outputs[f"{self._output}/{partition}"] = [count, place, place + count - 1]
             self._read[partition] = first + count
-            self._written[partition] = place + count + 1  # the marker takes one
+            self._written[partition] = place + count + 1  # the marker takes one offset
         positions = [TopicPartition(self._input, partition, self._read[partition], identity) for partition in counts]
         metadata = self._group.consumer_group_metadata()
         self._outputs.send_offsets_to_transaction(positions, metadata, _CALL_DEADLINE_S)
-        told = {"transaction": transaction, "sources": sources, "records": len(numbers)}
-        self._child.emit("invoke", outputs=outputs, **told)
+        manifest = {"transaction": transaction, "sources": sources, "records": len(numbers)}
+        self._child.emit("invoke", outputs=outputs, **manifest)
         self._outputs.commit_transaction(_CALL_DEADLINE_S)
-        self._child.emit("outcome", type="ok", **told)
+        self._child.emit("outcome", type="ok", **manifest)
 
-    def _one(self, number: int, partition: int, header: bytes) -> None:
+    def _send(self, number: int, partition: int, header: bytes) -> None:
         key = self._keys.key(number)
         value = payload.value(self._config["seed"], number, self._config["record_bytes"])
         _produce(self._inputs, self._input, value, key, partition)
@@ -118,10 +123,11 @@ def _produce(producer: Producer, *record: Any, **more: Any) -> None:
             return
         except BufferError:
             producer.poll(0.1)
-    sys.exit("the producer's queue stayed full for a minute")
+    sys.exit("the producer's queue was full for a minute")
 
 
 def main() -> None:
+    """Run a filler with the configuration from the command line."""
     gc.disable()
     Filler(Child.begin()).run()
 

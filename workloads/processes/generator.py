@@ -1,11 +1,11 @@
-"""The generator: inputs at a steady rate, and a ledger of what was sent and what the brokers acknowledged.
+"""The generator: sends inputs at a steady rate, and keeps a ledger of what was sent and what was acknowledged.
 
-It starts when the harness says `begin`, sends at least `records`, and goes on at its rate until the harness says `stop`
-(the last fault is healed); then it sends a tail, so that no fault meets an idle pipeline; `records_max` bounds it. Each
-ledger file is written whole and then renamed, so a generator that is killed leaves no half of one; it also leaves no
-end mark, and the run is then `unknown`.
+It starts with the command `begin`, sends at least `records`, and continues at its rate until the command `stop`, which
+the harness sends when the last fault is healed. Then it sends a tail of `tail_s` seconds, so that no fault meets an
+idle pipeline. It sends `records_max` at most. Each file of the ledger is written in full and then renamed. A generator
+that is killed leaves no partial file and no end mark (`finished`), and the run is then `unknown`.
 
-    ledger/sent-00000.parquet    number, partition, offset (null: not told), digest, acknowledged
+    ledger/sent-00000.parquet    number, partition, offset (null: not reported), digest, acknowledged
 """
 
 import gc
@@ -29,7 +29,10 @@ _FLUSH_DEADLINE_S = 150
 
 
 class Ledger:
-    """Collects rows and writes them in parts."""
+    """Collects rows, and writes them in parts of 50,000.
+
+    - `acknowledged`: how many of the rows are acknowledged.
+    """
 
     def __init__(self, folder: Path, prefix: str = "sent") -> None:
         self._folder, self._prefix = folder, prefix
@@ -39,34 +42,42 @@ class Ledger:
         folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, number: int, partition: int, offset: int | None, digest: int, *, acknowledged: bool) -> None:
+        """Add an input; `offset` is None if the client did not report it."""
         self._rows.append((number, partition, offset, digest, acknowledged))
         self.acknowledged += acknowledged
         if len(self._rows) >= _PART_RECORDS:
             self.write()
 
     def write(self) -> None:
+        """Write the rows that are not written yet as the next part."""
         parts.write(self._rows, LEDGER.arrow, self._folder / f"{self._prefix}-{self._part:05d}.parquet")
         self._rows = []
         self._part += 1
 
 
 class Generator:
+    """The generator, with its producer and its ledger.
+
+    - `sent`: how many inputs were sent.
+    """
+
     def __init__(self, child: Child) -> None:
         config = child.config
         self._child, self._config = child, config
         self._ledger = Ledger(Path(config["ledger"]))
         self._keys = payload.Keys(config["seed"], config["keys"], config["key_skew"])
         self._partition_of: dict[bytes, int] = {}
-        self._sent: dict[int, tuple[int, int]] = {}  # without an answer yet: number → partition, digest
+        self._sent: dict[int, tuple[int, int]] = {}  # not acknowledged yet: number → partition, digest
         self._producer = Producer(_producer_config(config))
         self.sent = 0
 
     def run(self) -> None:
+        """Wait for `begin`, send all inputs, and finish the ledger. Exits with an error after 300 s without `begin`."""
         config = self._config
         rate, least, most = config["records_per_s"], config["records"], config["records_max"]
         tail = round(rate * config["tail_s"])
         if not self._child.begun.wait(_BEGIN_DEADLINE_S):
-            sys.exit(f"nobody said `begin` within {_BEGIN_DEADLINE_S} s")
+            sys.exit(f"the command `begin` did not come within {_BEGIN_DEADLINE_S} s")
         started = time.monotonic()
         reported = 0.0
         end = most
@@ -80,12 +91,12 @@ class Generator:
                 self._child.emit("sent", records=self.sent, acknowledged=self._ledger.acknowledged)
                 reported = now
             self._producer.poll(0)
-            time.sleep(_TICK_S)  # not poll(_TICK_S), which returns at the first acknowledgement and so would spin
+            time.sleep(_TICK_S)  # poll(_TICK_S) would return at the first acknowledgement, and the loop would spin
         self._finish()
 
     def _send_until(self, due: int) -> None:
         config = self._config
-        # Behind by more than a second (a stalled cluster): catch up in steps, so that commands are still heard.
+        # More than a second behind (a stalled cluster): catch up in steps, so that commands are still processed.
         for number in range(self.sent, min(due, self.sent + config["records_per_s"])):
             key = self._keys.key(number)
             value = payload.value(config["seed"], number, config["record_bytes"])
@@ -108,14 +119,16 @@ class Generator:
     def _delivered(self, error: KafkaError | None, message: Any) -> None:
         number = int(message.value()[: payload.NUMBER_DIGITS])
         partition, digest = self._sent.pop(number)
-        # Acknowledged without its offset: a batch that the broker had already. The log then says where it is.
+        # A batch that the broker already had is acknowledged without its offset. The log then shows where it is.
         known = error is None and message.offset() >= 0
         self._ledger.add(number, partition, message.offset() if known else None, digest, acknowledged=error is None)
 
     def _finish(self) -> None:
         left = self._producer.flush(_FLUSH_DEADLINE_S)
-        if left:  # each of them would be missing from the ledger, so there must be no end mark
-            self._child.emit("error", call="flush", code="_TIMED_OUT", text=f"{left} records without an answer")
+        if left:  # these inputs are missing from the ledger, so there must be no end mark
+            self._child.emit(
+                "error", call="flush", code="_TIMED_OUT", text=f"{left} inputs were not acknowledged in time"
+            )
             sys.exit(1)
         self._ledger.write()
         self._child.emit("finished", records=self.sent, acknowledged=self._ledger.acknowledged)
@@ -132,12 +145,13 @@ def _producer_config(config: dict[str, Any]) -> dict[str, Any]:
         "reconnect.backoff.max.ms": 1000,
         "log_level": 3,
         **config["client_config"],
-        "message.timeout.ms": 120_000,  # the load is not what is tested: it goes on until its inputs are in the log
+        "message.timeout.ms": 120_000,  # the load is not under test: retry until its inputs are in the log
     }
 
 
 def main() -> None:
-    gc.disable()  # no cycles here, and looking for them costs a fifth of the time
+    """Run the generator with the configuration from the command line."""
+    gc.disable()  # there are no reference cycles, and looking for them takes a fifth of the time
     Generator(Child.begin()).run()
 
 

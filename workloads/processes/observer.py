@@ -1,10 +1,10 @@
-"""The live observer: reads the output under read_committed while the run goes on, with a client of the other family.
+"""The live observer: reads an output topic under read_committed during the run, with a client of the other family.
 
-Where the workers use librdkafka, Apache's own Java consumer watches (the console consumer, as a process of its own; its
-lines are split here), and librdkafka where they use the Java client. What it saw at which offset is the second reader
-of `inconsistent-read`.
+If the workers use librdkafka, the observer uses Apache Kafka's Java consumer (the console consumer, as a process of its
+own, whose lines are parsed here), and librdkafka if the workers use the Java client. The check for `inconsistent-read`
+compares what it saw at each offset with what a reader sees at the end.
 
-    ledger/<topic>/observed-00000.parquet    topic, partition, offset, number (null: not ours), digest,
+    ledger/<topic>/observed-00000.parquet    topic, partition, offset, number (null: foreign record), digest,
                                              at (CLOCK_MONOTONIC, seconds)
 """
 
@@ -25,46 +25,51 @@ from onceproof.workloads.processes.child import Child
 
 _PART_RECORDS = 100_000
 _QUIET_S = 1.0
-_LAST_S = 20.0
-_FIRST_S = 60.0  # its client may be slower to start than a short run is to end
+_DRAIN_MAX_S = 20.0
+_FIRST_RECORD_S = 60.0
 
 
 class Observer:
+    """The observer of one topic, with the rows that it has not written yet."""
+
     def __init__(self, child: Child) -> None:
         self._child, self._config = child, child.config
         self._folder = Path(child.config["ledger"])
         self._rows: list[tuple[str, int, int, int | None, int, float]] = []
         self._part = 0
         self._seen = 0
-        self._strange = 0
-        self._last = time.monotonic()
-        self._asked = 0.0
+        self._not_understood = 0
+        self._last_record = time.monotonic()
+        self._stop_seen = 0.0
 
     def run(self) -> None:
+        """Read until the command `stop` and a little longer, write the table, and report the number of records."""
         if self._config["family"] == "java":
             self._watch_by_java()
         else:
             self._watch_by_librdkafka()
         self._write()
-        self._child.emit("finished", topic=self._config["topic"], records=self._seen, not_understood=self._strange)
+        self._child.emit(
+            "finished", topic=self._config["topic"], records=self._seen, not_understood=self._not_understood
+        )
 
     def _watch_by_java(self) -> None:
         reader = subprocess.Popen(_command(self._config), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         threading.Thread(target=self._terminate_at_end, args=(reader,), daemon=True).start()
         assert reader.stdout is not None
         for line in reader.stdout:
-            self._last = time.monotonic()
+            self._last_record = time.monotonic()
             try:
                 partition, offset, key, value = line.rstrip(b"\n").split(b"\t", 3)
                 place = int(partition[10:]), int(offset[7:])
-            except ValueError:  # a record that is not ours, with a line's end in it
-                self._strange += 1
+            except ValueError:  # a foreign record that contains a line break
+                self._not_understood += 1
                 continue
-            self._take(*place, key, value)
+            self._add(*place, key, value)
 
     def _terminate_at_end(self, reader: subprocess.Popen[bytes]) -> None:
         self._child.stopping.wait()
-        while not self._over():
+        while not self._finished():
             time.sleep(0.1)
         reader.terminate()
 
@@ -81,27 +86,31 @@ class Observer:
             }
         )
         reader.subscribe([self._config["topic"]])
-        while not self._over():
+        while not self._finished():
             for message in reader.consume(1000, timeout=0.1):
                 if message.error() is None:
-                    self._last = time.monotonic()
-                    self._take(message.partition(), message.offset(), message.key() or b"", message.value() or b"")
+                    self._last_record = time.monotonic()
+                    self._add(message.partition(), message.offset(), message.key() or b"", message.value() or b"")
         reader.close()
 
-    def _over(self) -> bool:
-        """Once it is asked to stop: nothing has come for a while, or too much still comes, or nothing ever came."""
+    def _finished(self) -> bool:
+        """Whether to end: after `stop`, when no record has come for 1 s, and at the latest after 20 s.
+
+        An observer that has seen no record at all waits for 60 s, since its client may start slower than a short run
+        ends.
+        """
         if not self._child.stopping.is_set():
             return False
         now = time.monotonic()
-        self._asked = self._asked or now
+        self._stop_seen = self._stop_seen or now
         if not self._seen:
-            return now >= self._asked + _FIRST_S
-        return now >= min(self._asked + _LAST_S, self._last + _QUIET_S)
+            return now >= self._stop_seen + _FIRST_RECORD_S
+        return now >= min(self._stop_seen + _DRAIN_MAX_S, self._last_record + _QUIET_S)
 
-    def _take(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
+    def _add(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
         number, digest = payload.number(value), payload.digest(key, value)
         self._seen += 1
-        self._rows.append((self._config["topic"], partition, offset, number, digest, round(self._last, 3)))
+        self._rows.append((self._config["topic"], partition, offset, number, digest, round(self._last_record, 3)))
         if len(self._rows) >= _PART_RECORDS:
             self._write()
 
@@ -111,7 +120,7 @@ class Observer:
 
 
 def _command(config: dict[str, Any]) -> list[str]:
-    show = ["print.partition=true", "print.offset=true", "print.key=true", "key.separator=\t"]
+    properties = ["print.partition=true", "print.offset=true", "print.key=true", "key.separator=\t"]
     return [
         "setpriv",
         "--pdeathsig",
@@ -134,11 +143,12 @@ def _command(config: dict[str, Any]) -> list[str]:
         "--isolation-level",
         "read_committed",
         "--skip-message-on-error",
-        *(part for each in show for part in ("--formatter-property", each)),
+        *(part for each in properties for part in ("--formatter-property", each)),
     ]
 
 
 def main() -> None:
+    """Run an observer with the configuration from the command line."""
     Observer(Child.begin()).run()
 
 

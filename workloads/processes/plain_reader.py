@@ -1,9 +1,10 @@
-"""What people write today: a consumer, a dict, and a look at whether every input came out once. For benchmarks.
+"""A plain verifier, the baseline of a benchmark: a consumer and a dict that check whether every input was copied once.
 
     python -m onceproof.workloads.processes.plain_reader '{"bootstrap": …, "input": …, "output": …}'
 
-Inputs into a dict of number → digest, outputs taken out of it. Tuned: batches of 10,000, large fetches, no wait when
-the queue is full (`fetch.queue.backoff.ms`, whose default costs a factor of three), no garbage collector.
+It puts the inputs into a dict of number → digest, removes the outputs from it, and prints `inputs`, `wrong` and
+`missing` as JSON. It is tuned: batches of 10,000 records, large fetches, no wait when the queue is full
+(`fetch.queue.backoff.ms`, whose default is three times slower), and no garbage collector.
 """
 
 import gc
@@ -18,10 +19,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 from onceproof.harness.record.payload import NUMBER_DIGITS
 
 _BATCH = 10_000
-_SILENCE_MAX = 60  # polls of a second each
+_SILENCE_MAX = 60  # polls of one second each
 
 
 def main() -> None:
+    """Compare the outputs with the inputs, and print the counts."""
     gc.disable()
     config = json.loads(sys.argv[1])
     digest = xxhash.xxh64_intdigest
@@ -36,7 +38,7 @@ def main() -> None:
 
 
 def _values(bootstrap: str, topic: str) -> Iterator[bytes]:
-    """The values of a topic, up to the end of each partition."""
+    """Yield the values of a topic, up to the end of each partition. Exits after 60 s without a record."""
     reader = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -66,7 +68,7 @@ def _values(bootstrap: str, topic: str) -> Iterator[bytes]:
                 sys.exit(str(error))
     reader.close()
     if left:
-        sys.exit(f"{topic}: no end of partitions {sorted(left)} within {_SILENCE_MAX} s")
+        sys.exit(f"{topic}: no record for {_SILENCE_MAX} s before the end of partitions {sorted(left)}")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""A worker: the one loop of begin, send, send offsets, commit, abort, seek. A process of its own.
+"""A worker: the loop of begin, send, send offsets, commit, abort and seek, as a process of its own.
 
     polled → begun → produced → offsets-sent → before-commit → after-commit
 
-Each transaction leaves an event `invoke` with its manifest (source ranges, outputs for each topic-partition), flushed
-before commit is called, then one outcome:
+These are the phases of a transaction at which a fault can stop the worker. Each transaction leaves an event `invoke`
+with its manifest (source ranges, and outputs for each topic-partition), which is flushed before commit is called, and
+then one outcome:
 
     ok      commit returned success
     fail    commit was never called, or an abort was acknowledged and commit had never been called
-    info    commit was called and did not return success: it may have taken effect, its answer lost
+    info    commit was called and did not return success: it may have taken effect, its response lost
 
-What a workload's wiring turns, it turns here: where the position is committed, and by whom. Any fatal error, and any
-call that does not return in time, ends the process with status 17; the harness starts the next incarnation, as an
-orchestrator would.
+The workload's wiring determines where and by which client the offsets are committed. A fatal error, or a call that does
+not return in time, ends the process with status 17. The harness then starts the next incarnation, as an orchestrator
+would.
 """
 
 import gc
@@ -32,6 +33,8 @@ APPLICATION_ERROR = "_APPLICATION"
 
 
 class Worker:
+    """One worker, with its consumer and one or more producers."""
+
     def __init__(self, child: Child, workload: Workload) -> None:
         self._child, self._workload, self._wiring = child, workload, workload.wiring
         self._driver = driver(child.config["client"])
@@ -41,12 +44,13 @@ class Worker:
         self._topics: dict[str, str] = child.config["topics"]
         self._identity: tuple[int, int] = (child.config["worker"], child.config["incarnation"])
         self._transaction: int = child.config["first_transaction"]
-        # After this the coordinator has aborted the transaction: no call that is still under way can succeed.
+        # After this time the coordinator has aborted the transaction, and no call that is in progress can succeed.
         self._call_deadline_s: float = child.config["transaction_timeout_ms"] / 1000 + 1
 
     def run(self) -> None:
+        """Run transactions until the command `stop`. Raises ClientError when the process must end."""
         if self._wiring.transactional_id_scope != "partition":
-            self._writers[None] = self._started(None)
+            self._writers[None] = self._start_writer(None)
         self._reader.start()
         self._child.emit("ready", client=self._driver.library())
         while not self._child.stopping.is_set():
@@ -56,23 +60,23 @@ class Worker:
             for reset in batch.resets:
                 self._child.emit("position-reset", **reset)
             if batch.assigned and self._wiring.transactional_id_scope == "partition":
-                # Before it was fenced, the last owner may have committed behind the position that was asked for.
+                # Before it was fenced, the previous owner may have committed beyond the offsets that were fetched.
                 self._reader.rewind()
                 continue
             for part in batch.parts() if self._wiring.transactional_id_scope == "partition" else [batch]:
-                if part.records and not self._whole(part):
-                    break  # the reader went back to the committed positions: what is left comes again
+                if part.records and not self._run_transaction(part):
+                    break  # the reader is back at the committed offsets and returns the rest again
         self._reader.close()
 
     def _take_over(self, partitions: list[int]) -> None:
         if self._wiring.assignment == "group" and not self._child.config["stage"]:
             self._child.emit("assigned", partitions=partitions)
         if self._wiring.transactional_id_scope == "partition":
-            # InitProducerId fences whoever had the partition before, and ends what it left open (KIP-98).
-            self._writers |= {partition: self._started(partition) for partition in partitions}
+            # InitProducerId fences the partition's previous owner and ends the transaction that it left open (KIP-98).
+            self._writers |= {partition: self._start_writer(partition) for partition in partitions}
         self._restore()
 
-    def _started(self, partition: int | None) -> Writer:
+    def _start_writer(self, partition: int | None) -> Writer:
         name: str | None = self._child.config["transactional_id"]
         if not self._wiring.transactional:
             name = None
@@ -84,12 +88,12 @@ class Worker:
         writer.start()
         return writer
 
-    def _whole(self, batch: Batch) -> bool:
-        """One transaction; whether it was committed. Raises ClientError when the producer is no more."""
+    def _run_transaction(self, batch: Batch) -> bool:
+        """Run one transaction, and return whether it was committed. Raises ClientError on a fatal error."""
         writer = self._writers[next(iter(batch.ranges)) if self._wiring.transactional_id_scope == "partition" else None]
-        done = self._transact(batch, writer)
+        committed = self._transact(batch, writer)
         self._transaction += 1
-        return done
+        return committed
 
     def _transact(self, batch: Batch, writer: Writer) -> bool:
         if not self._prepare(batch, writer):
@@ -104,28 +108,28 @@ class Worker:
             self._seek_back()
             return False
         self._outcome("ok", batch)
-        self._stop("after-commit")
+        self._reach("after-commit")
         if self._wiring.position == "after":
-            self._commit_position(batch)
+            self._commit_offsets(batch)
         return True
 
     def _prepare(self, batch: Batch, writer: Writer) -> bool:
-        """Everything up to the commit; False when it had to be aborted, which is then done."""
+        """Do everything up to the commit; return False if the transaction had to be aborted, and was."""
         try:
-            self._stop("polled")
+            self._reach("polled")
             writer.begin()
             self._child.emit("begin", transaction=self._transaction)
-            self._stop("begun")
+            self._reach("begun")
             if self._wiring.position == "before":
-                self._commit_position(batch)
-                self._stop("offsets-sent")
+                self._commit_offsets(batch)
+                self._reach("offsets-sent")
             outputs = self._produce(batch, writer)
-            self._stop("produced")
+            self._reach("produced")
             if self._wiring.position == "in-transaction":
                 self._send_offsets(batch, writer)
-                self._stop("offsets-sent")
+                self._reach("offsets-sent")
             self._invoke(batch, outputs)
-            self._stop("before-commit")
+            self._reach("before-commit")
         except ClientError as error:
             self._failed(error, "fail", batch)
             if error.fatal:
@@ -136,16 +140,16 @@ class Worker:
         return True
 
     def _produce(self, batch: Batch, writer: Writer) -> dict[str, list[int]]:
-        """Send what the batch gives, and wait for the acknowledgements."""
-        everything = [(source, output) for source in batch.records for output in self._outputs(source)]
+        """Send the outputs of the batch, and wait for the acknowledgements."""
+        records = [(source, output) for source in batch.records for output in self._outputs(source)]
         acknowledged: dict[str, list[int]] = {}
-        topics = sorted({output.topic for _, output in everything}) if self._wiring.each_topic else [None]
+        topics = sorted({output.topic for _, output in records}) if self._wiring.each_topic else [None]
         for number, topic in enumerate(topics):
-            if number:  # N9: what was sent so far becomes visible by itself
+            if number:  # a mistake on purpose: the records of the previous topic become visible separately
                 self._invoke(batch, acknowledged)
                 writer.commit()
                 writer.begin()
-            for source, output in everything:
+            for source, output in records:
                 if topic in (None, output.topic):
                     self._send(writer, source, output)
             acknowledged |= writer.flush()
@@ -158,32 +162,34 @@ class Worker:
         return self._workload.transform(source)
 
     def _send(self, writer: Writer, source: Source, output: Output) -> None:
-        whose = (*self._identity, self._transaction)
+        transaction = (*self._identity, self._transaction)
         header = (
-            passed_on(source.header, *whose, source.partition, source.offset)
+            passed_on(source.header, *transaction, source.partition, source.offset)
             if source.stage
-            else provenance(source.partition, source.offset, *whose)
+            else provenance(source.partition, source.offset, *transaction)
         )
         writer.send(self._topics[output.topic], output.partition, output.key, output.value, header)
 
     def _send_offsets(self, batch: Batch, writer: Writer) -> None:
-        with self._child.deadline(self._call_deadline_s, lambda: self._stuck("send-offsets", batch)):
-            writer.send_offsets(self._child.config["input"], batch.ranges, self._signature(), self._reader.group())
+        with self._child.deadline(self._call_deadline_s, lambda: self._give_up("send-offsets", batch)):
+            writer.send_offsets(
+                self._child.config["input"], batch.ranges, self._commit_metadata(), self._reader.group()
+            )
 
-    def _commit_position(self, batch: Batch) -> None:
-        """By the consumer, outside of the transaction."""
+    def _commit_offsets(self, batch: Batch) -> None:
+        """Commit the offsets with the consumer, outside of the transaction."""
         try:
-            self._reader.commit(batch.ranges, self._signature())
+            self._reader.commit(batch.ranges, self._commit_metadata())
         except ClientError as error:
             self._child.emit("error", transaction=self._transaction, **error.fields())
             if error.fatal:
                 raise
 
-    def _signature(self) -> str:
+    def _commit_metadata(self) -> str:
         return ",".join(map(str, (*self._identity, self._transaction)))
 
     def _restore(self) -> None:
-        """Take the state up from the changelog: what an abort undid, or another owner added, is then as committed."""
+        """Restore the state from the changelog, which has the effect of committed transactions only."""
         if self._state is None:
             return
         for partition in self._reader.assigned():
@@ -195,8 +201,8 @@ class Worker:
             self._reader.rewind()
             self._restore()
 
-    def _stuck(self, call: str, batch: Batch) -> None:
-        """A call that never returns, before commit was called."""
+    def _give_up(self, call: str, batch: Batch) -> None:
+        """End the process, because a call did not return and commit was not called."""
         error = ClientError(
             call, "_NEVER_RETURNED", abortable=False, fatal=True, text=f"no answer within {self._call_deadline_s:g} s"
         )
@@ -217,10 +223,10 @@ class Worker:
             "outcome", type=kind, transaction=self._transaction, sources=_ranges(batch), records=len(batch.records)
         )
 
-    def _stop(self, phase: str) -> None:
+    def _reach(self, phase: str) -> None:
         if self._child.stop_at(phase, self._transaction):
-            says = "the application gives this transaction up"
-            raise ClientError("process", APPLICATION_ERROR, abortable=True, fatal=False, text=says)
+            text = "the application aborts this transaction"
+            raise ClientError("process", APPLICATION_ERROR, abortable=True, fatal=False, text=text)
 
 
 def _ranges(batch: Batch) -> dict[str, list[int]]:
@@ -228,6 +234,7 @@ def _ranges(batch: Batch) -> dict[str, list[int]]:
 
 
 def main() -> None:
+    """Run a worker with the configuration from the command line; exit with status 17 on a fatal error."""
     gc.freeze()
     child = Child.begin()
     workload = registry.workload(child.config["workload"])

@@ -1,4 +1,4 @@
-"""The driver for Apache's own Java client, of any version, in the worker's process by JPype."""
+"""The driver for Apache Kafka's Java client, of any version, which runs in the worker's process through JPype."""
 
 import jpype
 
@@ -9,4 +9,5 @@ __all__ = ["Reader", "Writer", "library"]
 
 
 def library() -> str:
+    """Return `Java` and the version that the client reports, such as `Java 4.3.1`."""
     return f"Java {jpype.JClass('org.apache.kafka.common.utils.AppInfoParser').getVersion()}"

@@ -1,4 +1,4 @@
-"""What reader and writer share: the JVM, configuration, the client's errors in our words, calls that are repeated."""
+"""Helpers of the Java driver: the JVM, configuration, conversions, translation of errors, and retries."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ _FATAL = {
 
 
 def start_jvm(config: Mapping[str, Any]) -> None:
-    """The process's JVM, with the client of the version that the configuration names (`java==3.9.2`)."""
+    """Start the process's JVM, if it is not running, with the client version of the configuration (`java==3.9.2`)."""
     if jpype.isJVMStarted():
         return
     libs = jars.kafka(clients.version(config["client"]) or DEFAULT_KAFKA)
@@ -42,7 +42,7 @@ def start_jvm(config: Mapping[str, Any]) -> None:
 
 
 def configured(config: Mapping[str, Any], ours: Settings) -> Settings:
-    """Any client of this library."""
+    """Return the complete configuration of a client; `ours` overrides the defaults given here."""
     return settled(
         config,
         {
@@ -55,46 +55,54 @@ def configured(config: Mapping[str, Any], ours: Settings) -> Settings:
 
 
 def properties(settings: Mapping[str, Any]) -> Any:
-    """As Java's own type, every value in words."""
-    made = jpype.java.util.Properties()
+    """Return the settings as java.util.Properties, each value as text."""
+    result = jpype.java.util.Properties()
     for key, value in settings.items():
-        made.setProperty(key, str(value).lower() if isinstance(value, bool) else str(value))
-    return made
+        result.setProperty(key, str(value).lower() if isinstance(value, bool) else str(value))
+    return result
 
 
 def millis(count: int) -> Any:
+    """Return a number of milliseconds as java.time.Duration."""
     return jpype.java.time.Duration.ofMillis(count)
 
 
 def partition_of(topic: str, partition: int) -> Any:
+    """Return a TopicPartition."""
     return jpype.JClass("org.apache.kafka.common.TopicPartition")(topic, partition)
 
 
 def positions(topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str) -> Any:
-    """The positions behind these ranges."""
+    """Return the offsets that follow these ranges, with their metadata, as a map for a commit."""
     position = jpype.JClass("org.apache.kafka.clients.consumer.OffsetAndMetadata")
-    made = jpype.java.util.HashMap()
+    result = jpype.java.util.HashMap()
     for partition, (_, following) in ranges.items():
-        made.put(partition_of(topic, partition), position(following, metadata))
-    return made
+        result.put(partition_of(topic, partition), position(following, metadata))
+    return result
 
 
 def call(name: str, function: Callable[[], Result], *, patience: float = 0) -> Result:
-    """Call, and call again while the client says that it ran out of time, until the deadline. Raises ClientError."""
+    """Make a call, and retry it for up to `patience` seconds while the client reports a retriable error.
+
+    Raises ClientError, whose `call` is `name`.
+    """
     deadline = time.monotonic() + patience
     while True:
         try:
             return function()
         except jpype.JException as error:
             cause = _cause(error)
-            waits = isinstance(cause, jpype.JClass("org.apache.kafka.common.errors.RetriableException"))
-            if not waits or time.monotonic() > deadline:
+            retriable = isinstance(cause, jpype.JClass("org.apache.kafka.common.errors.RetriableException"))
+            if not retriable or time.monotonic() > deadline:
                 raise client_error(name, cause) from None
             time.sleep(0.1)
 
 
 def client_error(name: str, cause: Any) -> ClientError:
-    """`cause` as `_cause` gives it. The code is Kafka's name for the error, or the exception's where it has none."""
+    """Return a ClientError for an exception that `_cause` returned.
+
+    Its code is Kafka's name for the error, or the name of the exception's class where Kafka has none.
+    """
     errors = jpype.JClass("org.apache.kafka.common.protocol.Errors")
     code = str(errors.forException(cause).name())
     if code == "UNKNOWN_SERVER_ERROR":
@@ -104,8 +112,10 @@ def client_error(name: str, cause: Any) -> ClientError:
 
 
 def _cause(error: Any) -> Any:
-    """What the client itself met: a producer in its error state wraps that in one KafkaException more, and a future in
-    an ExecutionException."""
+    """Return the exception that the client met first.
+
+    A producer in its error state wraps it in another KafkaException, and a future in an ExecutionException.
+    """
     api = jpype.JClass("org.apache.kafka.common.errors.ApiException")
     while not isinstance(error, api) and error.getCause() is not None:
         error = error.getCause()

@@ -1,6 +1,8 @@
-"""The consumer of a worker. As with every client, what a rebalance inside a poll may have given to others is thrown
-away and fetched again from the committed position, and the group metadata that fences by generation (KIP-447) is that
-of the poll, not of the moment when offsets are sent.
+"""The Java driver's consumer.
+
+As in every driver, records that a poll returns during a rebalance are discarded and fetched again from the committed
+offset, since their partitions may belong to another member now. The group metadata that fences by generation (KIP-447)
+is that of the poll and not of the moment when offsets are sent.
 """
 
 import time
@@ -36,6 +38,8 @@ _ASSIGNORS = {
 
 
 class Reader:
+    """The consumer of a worker, as `onceproof.workloads.clients.Reader` describes it."""
+
     def __init__(self, config: Mapping[str, Any]) -> None:
         start_jvm(config)
         self._config = config
@@ -43,7 +47,7 @@ class Reader:
         self._stage: int = config["stage"]
         self._fixed: list[int] | None = config["fixed"]
         self._patience_s = patience_s(config)
-        self._consumer = self._made(
+        self._consumer = self._new_consumer(
             configured(
                 config,
                 {
@@ -60,6 +64,7 @@ class Reader:
         self._group: Any = None
 
     def start(self) -> None:
+        """Subscribe to the topic, or assign the partitions that the configuration fixes."""
         if self._fixed is not None:
             self._consumer.assign(_list(partition_of(self._topic, partition) for partition in self._fixed))
             self._assigned, self._rebalanced = list(self._fixed), True
@@ -67,6 +72,7 @@ class Reader:
         self._consumer.subscribe(_list([jpype.JString(self._topic)]), self._listener())
 
     def poll(self) -> Batch:
+        """Return the next records; after a rebalance none, and the partitions that were assigned."""
         found = call("poll", lambda: self._consumer.poll(millis(_POLL_TIMEOUT_MS))) if not self._rebalanced else None
         if self._rebalanced or found is None:
             self._rebalanced = False
@@ -89,21 +95,26 @@ class Reader:
         return Batch(records=records, ranges=ranges, resets=resets)
 
     def group(self) -> object:
+        """Return the group's metadata as of the last poll."""
         return self._group
 
     def commit(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None:
-        behind = positions(self._topic, ranges, metadata)
-        call("commit", lambda: self._consumer.commitSync(behind, millis(CALL_TIMEOUT_MS)), patience=self._patience_s)
+        """Commit the offsets that follow these ranges, outside of any transaction."""
+        offsets = positions(self._topic, ranges, metadata)
+        call("commit", lambda: self._consumer.commitSync(offsets, millis(CALL_TIMEOUT_MS)), patience=self._patience_s)
 
     def assigned(self) -> list[int]:
+        """Return the partitions that are assigned to this consumer."""
         return [int(each.partition()) for each in self._consumer.assignment()]
 
     def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield key and value of each committed record of a partition, up to its high watermark at the call."""
         place = partition_of(topic, partition)
-        reader = self._made(_restoring(self._config, "read_committed"))
-        asks = self._made(_restoring(self._config, "read_uncommitted"))  # its end is the high watermark, not the LSO
+        reader = self._new_consumer(_restoring(self._config, "read_committed"))
+        # Under read_uncommitted the end offset is the high watermark, otherwise the last stable offset.
+        uncommitted = self._new_consumer(_restoring(self._config, "read_uncommitted"))
         try:
-            ends = call("list-offsets", lambda: asks.endOffsets(_list([place])), patience=self._patience_s)
+            ends = call("list-offsets", lambda: uncommitted.endOffsets(_list([place])), patience=self._patience_s)
             end = int(ends.get(place))
             reader.assign(_list([place]))
             reader.seekToBeginning(_list([place]))
@@ -112,13 +123,14 @@ class Reader:
                 for record in call("restore", lambda: reader.poll(millis(_POLL_TIMEOUT_MS))):
                     yield bytes(record.key() or b""), bytes(record.value() or b"")
                 if time.monotonic() > deadline:
-                    says = f"offset {end} of the changelog not reached"
-                    raise ClientError("restore", "_TIMED_OUT", abortable=False, fatal=True, text=says)
+                    text = f"the changelog was not read up to its offset {end} in time"
+                    raise ClientError("restore", "_TIMED_OUT", abortable=False, fatal=True, text=text)
         finally:
-            asks.close(millis(0))
+            uncommitted.close(millis(0))
             reader.close(millis(0))
 
     def rewind(self) -> None:
+        """Seek each assigned partition to its committed offset, or as auto.offset.reset says if it has none."""
         assigned = self._consumer.assignment()
         if not len(assigned):
             return
@@ -136,15 +148,16 @@ class Reader:
                 self._consumer.seekToBeginning(_list([place]))
 
     def close(self) -> None:
+        """Leave the group and close the consumer."""
         call("close", lambda: self._consumer.close(millis(CALL_TIMEOUT_MS)))
 
-    def _made(self, settings: Mapping[str, Any]) -> Any:
+    def _new_consumer(self, settings: Mapping[str, Any]) -> Any:
         return jpype.JClass(f"{_PACKAGE}.KafkaConsumer")(properties(settings))
 
     def _metadata(self) -> Any:
         if self._config["generation"]:
             return self._consumer.groupMetadata()
-        # Names the group without a member, as positions committed by hand do: nobody can be fenced by it.
+        # The group without a member or generation, as for offsets committed by hand: this fences no zombie.
         return jpype.JClass(f"{_PACKAGE}.ConsumerGroupMetadata")(self._config["group"])
 
     def _source(self, record: Any, partition: int, offset: int) -> Source:
@@ -162,7 +175,7 @@ class Reader:
         )
 
     def _listener(self) -> Any:
-        """Called inside `poll`. One poll may see several rebalances, and each may add to what is ours."""
+        """Return the rebalance listener. It is called inside `poll`, once or several times."""
 
         def assigned(partitions: Any) -> None:
             self._rebalanced = True
@@ -170,18 +183,18 @@ class Reader:
 
         def revoked(partitions: Any) -> None:
             self._rebalanced = True
-            gone = {int(each.partition()) for each in partitions}
-            self._assigned = [partition for partition in self._assigned if partition not in gone]
+            revoked_now = {int(each.partition()) for each in partitions}
+            self._assigned = [partition for partition in self._assigned if partition not in revoked_now]
 
         calls = {"onPartitionsAssigned": assigned, "onPartitionsRevoked": revoked, "onPartitionsLost": revoked}
         return jpype.JProxy(f"{_PACKAGE}.ConsumerRebalanceListener", dict=calls)
 
 
-def _list(each: Any) -> Any:
-    made = jpype.java.util.ArrayList()
-    for item in each:
-        made.add(item)
-    return made
+def _list(items: Any) -> Any:
+    result = jpype.java.util.ArrayList()
+    for item in items:
+        result.add(item)
+    return result
 
 
 def _restoring(config: Mapping[str, Any], isolation: str) -> Settings:

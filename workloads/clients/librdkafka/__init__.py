@@ -1,4 +1,4 @@
-"""The driver for librdkafka, through confluent-kafka: a reader and writers."""
+"""The driver for librdkafka, through confluent-kafka."""
 
 import importlib.metadata
 
@@ -11,5 +11,6 @@ __all__ = ["Reader", "Writer", "library"]
 
 
 def library() -> str:
+    """Return the versions of confluent-kafka and of librdkafka, as these report them."""
     binding = importlib.metadata.version("confluent-kafka")
     return f"confluent-kafka {binding} with librdkafka {confluent_kafka.libversion()[0]}"

@@ -1,4 +1,4 @@
-"""What reader and writer share: configuration, the client's errors in our words, and calls that are repeated."""
+"""Helpers of the librdkafka driver: configuration, conversions, translation of errors, and retries."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from onceproof.workloads.clients.settings import Settings, settled
 
 Result = TypeVar("Result")
 CALL_TIMEOUT_S = 5.0
-_WAITING = (
+_RETRIED = (
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -25,25 +25,29 @@ _WAITING = (
 
 
 def configured(config: Mapping[str, Any], ours: Settings) -> Settings:
-    """Any client of this library."""
+    """Return the complete configuration of a client; `ours` overrides the defaults given here."""
     return settled(config, {"topic.metadata.refresh.interval.ms": 5000, "log_level": 3, **ours})
 
 
 def positions(topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str) -> list[TopicPartition]:
-    """The positions behind these ranges."""
+    """Return the offsets that follow these ranges, with their metadata, as a list for a commit."""
     return [TopicPartition(topic, partition, following, metadata) for partition, (_, following) in ranges.items()]
 
 
 def call(name: str, function: Callable[[], Result]) -> Result:
+    """Make a call. Raises ClientError, whose `call` is `name`."""
     try:
-        return _asked(function)
+        return _attempt(function)
     except (KafkaException, SystemError) as error:
-        raise client_error(name, _told(error)) from None
+        raise client_error(name, _cause(error)) from None
 
 
-def _asked(function: Callable[[], Result]) -> Result:
-    """The call; once more when it ended without a word, as `flush` may do when a fatal error comes up meanwhile: the
-    binding knows that there was an exception and has lost it. The client says it again when it is asked again."""
+def _attempt(function: Callable[[], Result]) -> Result:
+    """Make a call, and make it again if it ended with a SystemError that has no cause.
+
+    That may happen to `flush` when a fatal error occurs meanwhile: the binding reports an exception and has lost it.
+    The client reports the error at the second call.
+    """
     try:
         return function()
     except SystemError as error:
@@ -52,31 +56,38 @@ def _asked(function: Callable[[], Result]) -> Result:
         return function()
 
 
-def _told(error: KafkaException | SystemError) -> KafkaError:
-    """The client's own error. When a fatal one comes up while delivery callbacks are served, the binding lets it out as
-    the cause of a SystemError (confluent-kafka-python #865)."""
-    told = error if isinstance(error, KafkaException) else error.__cause__
-    if not isinstance(told, KafkaException):
+def _cause(error: KafkaException | SystemError) -> KafkaError:
+    """Return the client's own error.
+
+    When a fatal error occurs while delivery callbacks are served, the binding raises it as the cause of a SystemError
+    (confluent-kafka-python #865).
+    """
+    raised = error if isinstance(error, KafkaException) else error.__cause__
+    if not isinstance(raised, KafkaException):
         raise error
-    found: KafkaError = told.args[0]
+    found: KafkaError = raised.args[0]
     return found
 
 
 def retrying(name: str, patience: float, function: Callable[[], object]) -> None:
-    """Repeat a call whose error is retriable, until the deadline."""
+    """Make a call, and retry it for up to `patience` seconds while its error is retriable.
+
+    Raises ClientError, whose `call` is `name`.
+    """
     deadline = time.monotonic() + patience
     while True:
         try:
-            _asked(function)
+            _attempt(function)
             return
         except (KafkaException, SystemError) as error:
-            kafka_error = _told(error)
+            kafka_error = _cause(error)
             if time.monotonic() > deadline or not _retriable(name, kafka_error):
                 raise client_error(name, kafka_error) from None
             time.sleep(0.1)
 
 
 def client_error(name: str, error: KafkaError) -> ClientError:
+    """Return a ClientError for an error of librdkafka. A record that was not delivered is abortable."""
     return ClientError(
         name,
         error.name(),
@@ -89,6 +100,6 @@ def client_error(name: str, error: KafkaError) -> ClientError:
 def _retriable(name: str, error: KafkaError) -> bool:
     if error.fatal() or error.txn_requires_abort():
         return False
-    if name in ("committed", "commit", "list-offsets") and error.code() in _WAITING:
+    if name in ("committed", "commit", "list-offsets") and error.code() in _RETRIED:
         return True
     return bool(error.retriable())

@@ -1,9 +1,11 @@
-"""The consumer of a worker. Two things a pipeline on it must get right, and that are easy to get wrong:
+"""The librdkafka driver's consumer.
 
-- The group metadata that fences by generation (KIP-447) is taken when records are polled, not when offsets are sent:
-  by then a background thread may have left the group, and offsets sent without a generation are not fenced.
-- When a rebalance happens inside a poll, what that poll returned is thrown away and every partition is fetched again
-  from its committed position: some of it may belong to somebody else now.
+Two points that a pipeline can easily get wrong:
+
+- The group metadata that fences by generation (KIP-447) is taken when records are polled, not when offsets are sent. By
+  then a background thread may have left the group, and offsets sent without a generation are not fenced.
+- Records that a poll returns during a rebalance are discarded, and each partition is fetched again from its committed
+  offset, since some of the partitions may belong to another member now.
 """
 
 import time
@@ -38,6 +40,8 @@ _POLL_TIMEOUT_S = 0.1
 
 
 class Reader:
+    """The consumer of a worker, as `onceproof.workloads.clients.Reader` describes it."""
+
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = config
         self._topic: str = config["input"]
@@ -45,7 +49,7 @@ class Reader:
         self._batch: int = config["transaction_records"]
         self._fixed: list[int] | None = config["fixed"]
         self._reset = OFFSET_END if config["auto_offset_reset"] == "latest" else OFFSET_BEGINNING
-        # Who hands out the partitions bit by bit, takes and gives them back so too.
+        # Cooperative assignors and the consumer protocol require incremental assign and unassign.
         self._eager = config["group_protocol"] == "classic" and config["assignor"] != "cooperative-sticky"
         self._patience_s = patience_s(config)
         self._consumer = Consumer(
@@ -63,12 +67,13 @@ class Reader:
         self._assigned: list[int] = []
         self._next: dict[int, int] = {}
         self._group: Any = None
-        # Names the group without a member, as positions committed by hand do: nobody can be fenced by it.
-        self._nobody = None
+        # The group without a member or generation, as for offsets committed by hand: this fences no zombie.
+        self._without_member = None
         if not config["generation"]:
-            self._nobody = Consumer(configured(config, {"group.id": config["group"]}))
+            self._without_member = Consumer(configured(config, {"group.id": config["group"]}))
 
     def start(self) -> None:
+        """Subscribe to the topic, or assign the partitions that the configuration fixes."""
         if self._fixed is not None:
             self._consumer.assign([TopicPartition(self._topic, partition) for partition in self._fixed])
             self._assigned, self._rebalanced = list(self._fixed), True
@@ -78,6 +83,7 @@ class Reader:
         )
 
     def poll(self) -> Batch:
+        """Return the next records; after a rebalance none, and the partitions that were assigned."""
         messages = [] if self._rebalanced else self._consumer.consume(self._batch, timeout=_POLL_TIMEOUT_S)
         if self._rebalanced:
             self._rebalanced = False
@@ -85,7 +91,7 @@ class Reader:
             self.rewind()
             assigned, self._assigned = self._assigned, []
             return Batch(records=[], ranges={}, assigned=assigned)
-        self._group = (self._nobody or self._consumer).consumer_group_metadata()
+        self._group = (self._without_member or self._consumer).consumer_group_metadata()
         records: list[Source] = []
         ranges: dict[int, tuple[int, int]] = {}
         resets: list[dict[str, int]] = []
@@ -105,27 +111,31 @@ class Reader:
         return Batch(records=records, ranges=ranges, resets=resets)
 
     def group(self) -> object:
+        """Return the group's metadata as of the last poll."""
         return self._group
 
     def commit(self, ranges: Mapping[int, tuple[int, int]], metadata: str) -> None:
-        behind = positions(self._topic, ranges, metadata)
-        self._retrying("commit", lambda: self._consumer.commit(offsets=behind, asynchronous=False))
+        """Commit the offsets that follow these ranges, outside of any transaction."""
+        offsets = positions(self._topic, ranges, metadata)
+        self._retrying("commit", lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
 
     def assigned(self) -> list[int]:
+        """Return the partitions that are assigned to this consumer."""
         return [each.partition for each in self._consumer.assignment()]
 
     def read_all(self, topic: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield key and value of each committed record of a partition, up to its high watermark at the call."""
         place = TopicPartition(topic, partition, OFFSET_BEGINNING)
         ends: list[int] = []
 
         def high_watermark() -> None:
             admin = AdminClient(configured(self._config, {}))
-            told = admin.list_offsets(
+            futures = admin.list_offsets(
                 {TopicPartition(topic, partition): OffsetSpec.latest()},
                 request_timeout=CALL_TIMEOUT_S,
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
             )
-            ends[:] = [each.result(CALL_TIMEOUT_S).offset for each in told.values()]
+            ends[:] = [each.result(CALL_TIMEOUT_S).offset for each in futures.values()]
 
         self._retrying("list-offsets", high_watermark)
         reader = Consumer(
@@ -141,11 +151,12 @@ class Reader:
         )
         try:
             reader.assign([place])
-            yield from self._until(reader, ends[0])
+            yield from self._read_until(reader, ends[0])
         finally:
             reader.close()
 
     def rewind(self) -> None:
+        """Assign each partition at its committed offset, or as auto.offset.reset says if it has none."""
         assigned = self._consumer.assignment()
         if not assigned:
             return
@@ -168,8 +179,9 @@ class Reader:
             call("seek", lambda: self._consumer.incremental_assign(found))
 
     def close(self) -> None:
-        if self._nobody is not None:
-            self._nobody.close()
+        """Leave the group and close the consumer."""
+        if self._without_member is not None:
+            self._without_member.close()
         call("close", self._consumer.close)
 
     def _source(self, message: Any) -> Source:
@@ -186,17 +198,17 @@ class Reader:
         )
 
     def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """One poll may see several rebalances, and each may add to what is ours."""
+        """Collect assigned partitions; one poll may see several rebalances."""
         self._rebalanced = True
         self._assigned += [each.partition for each in partitions]
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._rebalanced = True
-        gone = {each.partition for each in partitions}
-        self._assigned = [partition for partition in self._assigned if partition not in gone]
+        revoked = {each.partition for each in partitions}
+        self._assigned = [partition for partition in self._assigned if partition not in revoked]
 
-    def _until(self, reader: Consumer, end: int) -> Iterator[tuple[bytes, bytes]]:
-        """What a consumer reads until its position is `end`."""
+    def _read_until(self, reader: Consumer, end: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield key and value of the records that the consumer reads until it is at the offset `end`."""
         deadline = time.monotonic() + self._patience_s
         while end > 0:
             for message in reader.consume(1000, timeout=_POLL_TIMEOUT_S):
@@ -206,8 +218,8 @@ class Reader:
                 elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= end:
                     return
             if time.monotonic() > deadline:
-                says = f"offset {end} of the changelog not reached"
-                raise ClientError("restore", "_TIMED_OUT", abortable=False, fatal=True, text=says)
+                text = f"the changelog was not read up to its offset {end} in time"
+                raise ClientError("restore", "_TIMED_OUT", abortable=False, fatal=True, text=text)
 
     def _retrying(self, name: str, function: Callable[[], object]) -> None:
         retrying(name, self._patience_s, function)

@@ -1,4 +1,4 @@
-"""One producer of a worker: transactions, or plain produce when the workload's wiring has none."""
+"""The librdkafka driver's producer: transactions, or plain produce when the workload's wiring has none."""
 
 import time
 from collections.abc import Mapping
@@ -20,6 +20,8 @@ from onceproof.workloads.clients.settings import patience_s, production
 
 
 class Writer:
+    """A producer, as `onceproof.workloads.clients.Writer` describes it."""
+
     def __init__(self, config: Mapping[str, Any], transactional_id: str | None) -> None:
         self._transactional = transactional_id is not None
         self._patience_s = patience_s(config)
@@ -37,15 +39,18 @@ class Writer:
         )
 
     def start(self) -> None:
+        """Initialise the transactional id (InitProducerId), if there is one."""
         if self._transactional:
             self._retrying("init-transactions", lambda: self._producer.init_transactions(CALL_TIMEOUT_S))
 
     def begin(self) -> None:
+        """Begin a transaction."""
         self._delivered, self._failed = {}, None
         if self._transactional:
             call("begin", self._producer.begin_transaction)
 
     def send(self, topic: str, partition: int, key: bytes, value: bytes, header: bytes) -> None:
+        """Send a record without waiting for its acknowledgement; waits while the client's queue is full."""
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
@@ -61,24 +66,30 @@ class Writer:
                 raise client_error("produce", error.args[0]) from None
 
     def flush(self) -> dict[str, list[int]]:
+        """Wait for all acknowledgements: `topic/partition` → [count, first offset, last offset]."""
         left = call("flush", lambda: self._producer.flush(self._patience_s))
         if self._failed is not None:
             raise client_error("produce", self._failed)
         if left:
-            raise ClientError("flush", "_TIMED_OUT", abortable=True, fatal=False, text=f"{left} records left")
+            raise ClientError(
+                "flush", "_TIMED_OUT", abortable=True, fatal=False, text=f"{left} records were not acknowledged in time"
+            )
         return self._delivered
 
     def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None:
-        behind = positions(topic, ranges, metadata)
+        """Add the offsets that follow these ranges to the transaction."""
+        offsets = positions(topic, ranges, metadata)
         self._retrying(
-            "send-offsets", lambda: self._producer.send_offsets_to_transaction(behind, group, CALL_TIMEOUT_S)
+            "send-offsets", lambda: self._producer.send_offsets_to_transaction(offsets, group, CALL_TIMEOUT_S)
         )
 
     def commit(self) -> None:
+        """Commit the transaction."""
         if self._transactional:
             self._retrying("commit", lambda: self._producer.commit_transaction(CALL_TIMEOUT_S))
 
     def abort(self) -> None:
+        """Abort the transaction."""
         if self._transactional:
             self._retrying("abort", lambda: self._producer.abort_transaction(CALL_TIMEOUT_S))
 
@@ -95,7 +106,7 @@ class Writer:
         if seen is None:
             self._delivered[place] = [1, offset, offset]
         elif offset < 0 or seen[1] < 0:
-            # A batch that the broker had already (DUPLICATE_SEQUENCE_NUMBER) is acknowledged without its offset.
+            # A batch that the broker already has (DUPLICATE_SEQUENCE_NUMBER) is acknowledged without its offset.
             self._delivered[place] = [seen[0] + 1, -1, -1]
         else:
             seen[0] += 1
