@@ -1,9 +1,8 @@
-"""Clients as a scenario names them: `librdkafka`, `librdkafka==2.6.1`, `java`, `java==3.9.2`.
+"""The Kafka clients that a scenario can name: `librdkafka`, `librdkafka==2.6.1`, `java`, `java==3.9.2`.
 
-Another version of librdkafka comes as the wheel of confluent-kafka that carries it, from the package index, into a
-folder of its own that stands before ours on the worker's path. The number is confluent-kafka's, whose last part may be
-ahead of librdkafka's (2.16.1 carries 2.16.0). Another version of the Java client comes with that
-release's jars.
+A version of librdkafka is installed as the wheel of confluent-kafka that contains it, in a separate folder that comes
+first on the worker's `PYTHONPATH`. The version is that of confluent-kafka, whose last part may be higher than
+librdkafka's (2.16.1 contains librdkafka 2.16.0). A version of the Java client comes with the jars of that release.
 
     ~/.cache/onceproof/clients/confluent-kafka-2.6.1/
 """
@@ -23,43 +22,47 @@ from onceproof.harness.base.errors import BadInput
 
 Family = Literal["librdkafka", "java"]
 DEFAULT_JAVA = "4.3.1"
-DEFAULT_KAFKA = DEFAULT_JAVA  # client and brokers of one release
+DEFAULT_KAFKA = DEFAULT_JAVA  # the client and the brokers are of the same release
 CLIENT = r"(librdkafka|java)(==\d+\.\d+\.\d+)?"
 _INSTALL_DEADLINE_S = 300
-# What a client can do at most; what is in force is the lower of this and the brokers' feature (KIP-890).
+# The highest transaction.version of a client. The lower of this and the brokers' level is in force (KIP-890).
 _TRANSACTION_VERSION_1, _TRANSACTION_VERSION_2 = 1, 2
 
 
 def family(client: str) -> Family:
+    """Return the library of a client that is named with or without a version."""
     return "java" if client.startswith("java") else "librdkafka"
 
 
 def ours(client: str) -> str:
-    """The version that a worker has when none is asked for."""
+    """Return the version of a client that a worker uses if the scenario names none."""
     return DEFAULT_JAVA if family(client) == "java" else importlib.metadata.version("confluent-kafka")
 
 
 def version(client: str) -> str:
-    """The version that is asked for; empty when it is ours."""
+    """Return the version that a client names, or an empty string."""
     return client.partition("==")[2]
 
 
 def in_use(client: str) -> str:
-    """The version that a worker has."""
+    """Return the version of a client that a worker uses."""
     return version(client) or ours(client)
 
 
 def transaction_version(client: str, features: Mapping[str, int]) -> int:
-    """The transaction.version in force between this client and brokers with these features; 0 before they had it.
-    librdkafka up to 2.16 and the Java client before 4.0 do not bump the epoch with each transaction (KIP-890)."""
+    """Return the transaction.version in force between a client and brokers with these features; 0 if they have none.
+
+    librdkafka up to 2.16 and the Java client before 4.0 do not support version 2, which bumps the epoch with each
+    transaction (KIP-890).
+    """
     bumps = family(client) == "java" and not version(client).startswith("3.")
     return min(_TRANSACTION_VERSION_2 if bumps else _TRANSACTION_VERSION_1, features.get("transaction.version", 0))
 
 
 def prepare(client: str) -> Mapping[str, str]:
-    """Fetch what a worker with this client needs; the environment variables that its process gets for it.
+    """Download a client, and return the environment variables with which a worker's process uses it.
 
-    Raises BadInput for a version that is not to be had.
+    Raises BadInput for a version that does not exist.
     """
     wanted = version(client)
     if not wanted:

@@ -1,8 +1,8 @@
-"""The container images: Kafka by version, on a base with a Java runtime; the wire proxy; Toxiproxy. Built once.
+"""Builds the container images of Kafka releases and of the request proxy, unless Docker has them.
 
-`ci/images.sh` makes the bases (`onceproof/jre:17`, `onceproof/python:3`) and Toxiproxy's image; a Kafka image is its
-base plus that release's jars, so that a second version costs seconds. Tags carry a hash of what goes into the image
-beside the jars: when start.sh changes, the image is made anew.
+`ci/images.sh` builds the base images (`onceproof/jre:17`, `onceproof/python:3`) and the image of Toxiproxy. The image
+of a Kafka release is its base image plus the jars of the release. The tags contain a hash of the other files in the
+image, so that a change of start.sh, for example, leads to a new image.
 """
 
 import hashlib
@@ -26,8 +26,12 @@ _BUILD_DEADLINE_S = 300
 
 
 def kafka(version: str) -> str:
-    """The tag of that release's image, which is built when it is not there. Raises BadInput for an unknown release."""
-    version = jars.release(version)  # before the engine is asked: bad input needs none
+    """Return the tag of the image of a Kafka release; build the image if it is missing.
+
+    `version` is a version or a release as `jars.release` accepts it. Raises BadInput for an unknown release, and
+    HarnessError when the image cannot be built.
+    """
+    version = jars.release(version)  # first, so that bad input is reported even without Docker
     folder = compose_dir() / "kafka"
     parts = ("Dockerfile", "start.sh", "java.sh", "archive.sh", "log4j2.yaml", "log4j.properties")
     tag = f"onceproof/kafka:{version}-{_digest(folder, parts)}"
@@ -44,12 +48,12 @@ def kafka(version: str) -> str:
 
 
 def wire_tag() -> str:
-    """The tag of the wire proxy's image, which may not be there yet."""
+    """Return the tag of the request proxy's image, which may not exist yet."""
     return f"onceproof/wire:{_digest(compose_dir() / 'wire', ('Dockerfile', 'wire.py'))}"
 
 
 def wire() -> str:
-    """That image, which is built when it is not there; its tag."""
+    """Return the tag of the request proxy's image; build the image if it is missing."""
     if not present(wire_tag()):
         _build(wire_tag(), PYTHON_IMAGE, compose_dir() / "wire")
     return wire_tag()
@@ -61,7 +65,7 @@ def _digest(folder: Path, parts: Iterable[str]) -> str:
 
 def _build(tag: str, base: str, context: Path) -> None:
     if not present(base):
-        raise HarnessError(f"image {base} is missing; `make setup` makes it")
+        raise HarnessError(f"image {base} is missing; `onceproof setup` makes it")
     done = subprocess.run(
         ["docker", "build", "--quiet", "--build-arg", f"BASE={base}", "--tag", tag, str(context)],
         capture_output=True,
@@ -74,7 +78,7 @@ def _build(tag: str, base: str, context: Path) -> None:
 
 
 def tag_for_hand(version: str) -> str:
-    """Give that release's image the plain tag which compose/cluster.yaml asks for when used by hand; return it."""
+    """Tag the image of a release as `onceproof/kafka:<version>`, as compose/cluster.yaml names it; return the tag."""
     plain = f"onceproof/kafka:{version}"
     client = docker.from_env(timeout=20)
     try:
@@ -85,6 +89,7 @@ def tag_for_hand(version: str) -> str:
 
 
 def present(tag: str) -> bool:
+    """Return whether Docker has an image with this tag."""
     client = docker.from_env(timeout=20)
     try:
         client.images.get(tag)

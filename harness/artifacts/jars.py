@@ -1,10 +1,10 @@
-"""Jars from Maven Central, by coordinates, each set in a folder of its own under the cache.
+"""Downloads jars from Maven Central into the cache, and compiles the Java sources of onceproof.
 
-PySpark ships Apache Ivy; it resolves what a POM asks for without Maven being installed. Its settings name Central
-alone, by Ivy's own default address, so that nothing of the machine's other repositories gets mixed in.
+    kafka("4.3.1")         → ~/.cache/onceproof/jars/kafka-4.3.1         (brokers, tools, the Java client)
+    compiled("source", …)  → ~/.cache/onceproof/jars/source-<hash>.jar   (from Java sources, by Eclipse's compiler)
 
-    kafka("4.3.1")         → ~/.cache/onceproof/jars/kafka-4.3.1         (a broker, its tools, the Java client)
-    compiled("source", …)  → ~/.cache/onceproof/jars/source-<hash>.jar   (ours, from its Java, by Eclipse's compiler)
+Apache Ivy, which PySpark contains, resolves the dependencies, so that Maven is not needed. Its settings name Maven
+Central only, so that other repositories that are configured on the machine are not used.
 """
 
 import hashlib
@@ -35,9 +35,10 @@ COMPILER = f"ecj-{_ECJ}"
 
 
 def kafka(version: str) -> Path:
-    """The jars of one Kafka release: broker, controller, tools, clients, and a logging backend.
+    """Return the folder with the jars of a Kafka release: server, tools, clients and a logging backend.
 
-    Raises BadInput when Maven Central does not have that version.
+    Missing jars are downloaded. Raises BadInput for a version that Maven Central does not have, and HarnessError when
+    the download fails.
     """
     release(version)
     coordinates = [f"org.apache.kafka:kafka_2.13:{version}", f"org.apache.kafka:kafka-tools:{version}"]
@@ -51,21 +52,22 @@ def kafka(version: str) -> Path:
 
 
 def _compiler() -> Path:
-    """Eclipse's Java compiler, which a runtime without a compiler of its own can run."""
+    """Return the jar of Eclipse's Java compiler, which also runs on a Java runtime without a compiler."""
     return _fetch(COMPILER, [f"org.eclipse.jdt:ecj:{_ECJ}"]) / f"{COMPILER}.jar"
 
 
 def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> Path:
-    """A jar of these Java files, compiled once for what they and the class path say.
+    """Return a jar of the classes of these Java files, compiled unless the cache has it.
 
-    Raises HarnessError with what the compiler says when they do not compile, or why it did not run.
+    The name of the jar contains a hash of the sources, the compiler with its options, and the names of the jars on the
+    class path. Raises HarnessError with the compiler's messages, or with the reason for which it did not run.
     """
-    said = hashlib.sha256(" ".join((COMPILER, *_COMPILE)).encode())
+    digest = hashlib.sha256(" ".join((COMPILER, *_COMPILE)).encode())
     for path in sources:
-        said.update(path.read_bytes())
+        digest.update(path.read_bytes())
     for jar in sorted(jar.name for jar in classpath):
-        said.update(jar.encode())
-    target = jars_dir() / f"{name}-{said.hexdigest()[:8]}.jar"
+        digest.update(jar.encode())
+    target = jars_dir() / f"{name}-{digest.hexdigest()[:8]}.jar"
     if target.exists():
         return target
     ecj = _compiler()
@@ -99,7 +101,7 @@ def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], targ
 
 
 def fetched(name: str) -> bool:
-    """Whether a set (`kafka-4.3.1`) is in the cache."""
+    """Return whether a set of jars, such as `kafka-4.3.1`, is in the cache."""
     return (jars_dir() / name).is_dir()
 
 
@@ -115,8 +117,11 @@ def _fetch(name: str, coordinates: Sequence[str]) -> Path:
 
 
 def release(text: str) -> str:
-    """A release by its number, or the newest of its kind as Maven Central has it now: `latest`, `latest-1` (of the
-    minor line before that), `4.1.x`. Raises BadInput for anything else."""
+    """Return the number of a Kafka release that is given by its number or as the newest one of a kind.
+
+    `latest` is the newest release in Maven Central, `latest-1` the newest one of the previous minor line, and `4.1.x`
+    the newest one of the line 4.1. Raises BadInput for anything else.
+    """
     line = re.fullmatch(r"([34]\.\d+)\.x", text)
     back = re.fullmatch(r"latest(?:-(\d))?", text)
     if line:
@@ -130,13 +135,16 @@ def release(text: str) -> str:
         return newest
     major, minor = (int(part) for part in newest.split(".")[:2])
     if int(back[1]) > minor:
-        raise BadInput(f"kafka version {text!r}: {newest} has only {minor} minor lines before it")
+        raise BadInput(f"kafka version {text!r}: {newest} has only {minor} earlier minor lines")
     return _newest(f"{major}.{minor - int(back[1])}.+")
 
 
 def _newest(revision: str) -> str:
-    """The version that Ivy finds for a revision with a choice in it. One jar is fetched for it: that of the tools,
-    since they need what the brokers need, and a release may be there in part when it is new."""
+    """Return the version that Ivy chooses for a dynamic revision such as `4.1.+`.
+
+    The jar of the tools is downloaded for it, because the tools depend on the jars of the brokers and a new release may
+    be published in parts.
+    """
     jars_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
         _resolve(f"Kafka {revision}", [f"org.apache.kafka:kafka-tools:{revision}"], Path(folder), whole=False)
@@ -151,7 +159,10 @@ def _retrieve(name: str, coordinates: Sequence[str], target: Path) -> None:
 
 
 def _resolve(name: str, coordinates: Sequence[str], work: Path, *, whole: bool = True) -> None:
-    """Fetch jars into `libs`; `whole`: with all that they need. Raises BadInput when Central does not have them."""
+    """Download jars into `work`/libs; `whole` includes their dependencies.
+
+    Raises BadInput when Maven Central does not have a jar, and HarnessError when the download fails.
+    """
     dependencies = "".join(
         '<dependency org={} name={} rev={} transitive="{}"/>'.format(
             *map(quoteattr, coordinate.split(":")), str(whole).lower()
@@ -186,23 +197,26 @@ def _resolve(name: str, coordinates: Sequence[str], work: Path, *, whole: bool =
         absent = re.findall(r":: ([\w.]+#[\w.-]+;[\w.+]+): not found", done.stdout)
         if absent:
             raise BadInput(f"{name}: Maven Central does not have {absent[0]}")
-        raise HarnessError(f"{name}: Ivy could not fetch its jars: {done.stdout[-500:]}{done.stderr[-300:]}")
+        raise HarnessError(f"{name}: Ivy could not download the jars: {done.stdout[-500:]}{done.stderr[-300:]}")
 
 
 def _java(what: str, deadline_s: float, jar: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a jar. Raises HarnessError when it cannot begin, or does not end in time; its status is the caller's."""
+    """Run a jar and return its result, whatever its exit status is.
+
+    Raises HarnessError, which names the program as `what`, when it cannot be started or does not end in time.
+    """
     command = ["java", "-jar", *map(str, (jar, *arguments))]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=deadline_s, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{what} did not run to its end: {error}") from error
+        raise HarnessError(f"{what} failed: {error}") from error
 
 
 def of_pyspark() -> list[Path]:
-    """The jars that PySpark ships. Raises HarnessError when it is not installed."""
+    """Return the jars that PySpark contains, sorted. Raises HarnessError when PySpark is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise HarnessError("pyspark is not installed; its jars are needed to fetch others, and to read topics")
+        raise HarnessError("pyspark is not installed; its jars are needed to download jars and to read topics")
     return sorted(Path(spec.submodule_search_locations[0], "jars").glob("*.jar"))
 
 

@@ -1,4 +1,4 @@
-"""Waiting with a deadline. Every wait says what it waited for, and what it saw last."""
+"""Waits with a deadline. The error names the awaited condition and the last observed result."""
 
 import time
 from collections.abc import Callable
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 def until(what: str, check: Callable[[], T], *, deadline_s: float, every_s: float = 0.2) -> T:
-    """Call `check` until its result is true, and return that result.
+    """Call `check` every `every_s` seconds until it returns a true value, and return that value.
 
-    An exception of `check` counts as "not yet" and is quoted when the deadline passes: a cluster that is coming up,
-    or that a fault has just hit, refuses connections for a while.
+    An exception raised by `check` counts as "not yet" and is quoted when the deadline passes, because a cluster that
+    is starting, or that a fault has just hit, refuses connections for a while.
 
-    Raises DeadlineError after `deadline_s` seconds, naming `what` and the last result or error.
+    Raises DeadlineError after `deadline_s` seconds; its message names `what` and the last result or exception.
     """
     deadline = time.monotonic() + deadline_s
     while True:
@@ -25,7 +25,7 @@ def until(what: str, check: Callable[[], T], *, deadline_s: float, every_s: floa
             if result:
                 return result
             seen = result
-        except Exception as error:  # quoted below, if it stays
+        except Exception as error:  # quoted below if the deadline passes
             seen = f"{type(error).__name__}: {error}"
         if time.monotonic() >= deadline:
             raise DeadlineError(f"waited {deadline_s:g} s for {what}; last seen: {str(seen)[:300]}")

@@ -1,11 +1,15 @@
-"""What can go wrong outside the system under test, by who has to act.
+"""Errors outside the system under test.
 
-`BadInput` is the user's to mend (exit status 2), `HarnessError` is ours (3). Neither says anything about Kafka.
+`BadInput` is for the user to correct (exit status 2). `HarnessError` is a failure of the harness (exit status 3).
+Neither says anything about Kafka.
 """
 
 
 class BadInput(Exception):
-    """A scenario, option or run folder that cannot be used: one line that says what, where, and what is allowed."""
+    """A scenario, option or run folder cannot be used.
+
+    The message is one line with the place, the problem and the allowed values.
+    """
 
 
 class HarnessError(Exception):
@@ -13,4 +17,4 @@ class HarnessError(Exception):
 
 
 class DeadlineError(HarnessError):
-    """A wait ended at its deadline; the message says what it waited for."""
+    """A wait reached its deadline; the message names the awaited condition."""

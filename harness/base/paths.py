@@ -1,31 +1,41 @@
-"""Where things are: the project's own data files, the cache of downloads, the state of clusters.
+"""Paths of the package's own data files, the cache of downloads, and the state of clusters.
 
-`ONCEPROOF_HOME` moves cache and state elsewhere (default: `~/.cache/onceproof`, one folder for both, so that a
-machine is cleaned by removing one folder).
+`ONCEPROOF_HOME` sets the folder of both the cache and the state (default: `~/.cache/onceproof`). Removing this folder
+removes everything that onceproof stored on a machine outside of run folders and Docker.
 """
 
 import os
 from pathlib import Path
 
-# Not resolved: in a checkout `onceproof/compose` and its like are symbolic links to the folders at the top.
+# Not resolved: in a checkout, `onceproof/compose` and the others are symbolic links to the folders at the top.
 _PACKAGE = Path(__file__).parents[2]
 
 
 def compose_dir() -> Path:
+    """Return the folder with the Compose file and the files that it mounts."""
     return _PACKAGE / "compose"
 
 
 def scenarios_dir() -> Path:
+    """Return the folder of the scenarios that come with onceproof."""
     return _PACKAGE / "scenarios"
 
 
+def ci_dir() -> Path:
+    """Return the folder of the setup scripts."""
+    return _PACKAGE / "ci"
+
+
 def home() -> Path:
+    """Return the folder of the cache and the state (`ONCEPROOF_HOME`), which may not exist yet."""
     return Path(os.environ.get("ONCEPROOF_HOME") or Path.home() / ".cache" / "onceproof")
 
 
 def jars_dir() -> Path:
+    """Return the folder of downloaded and compiled jars."""
     return home() / "jars"
 
 
 def clusters_dir() -> Path:
+    """Return the folder with one folder and one lock file per cluster."""
     return home() / "clusters"

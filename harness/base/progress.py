@@ -1,7 +1,7 @@
-"""What a person sees while a run goes on: phase, rate, lag, LSO against HW, faults as they happen.
+"""Progress output of a run: the phase, the rate, the lag, the LSO against the high watermark, and faults.
 
-On a terminal a line that is kept up to date, with the events above it; elsewhere plain lines, one a phase and event;
-with `quiet` nothing but what the caller prints at the end. Colours only on a terminal.
+On a terminal, a status line is kept up to date below the printed events. Elsewhere, each phase and event is one plain
+line. With `quiet`, nothing is printed. Colours are used on a terminal only.
 """
 
 import time
@@ -13,7 +13,10 @@ from rich.status import Status
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """The phases of one run, and how long each took, in seconds."""
+    """Prints the phases of one run and measures them.
+
+    `seconds` maps each completed phase to its duration in seconds; phases of the same name are summed.
+    """
 
     def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, quiet=quiet, highlight=False)
@@ -23,7 +26,7 @@ class Progress(AbstractContextManager["Progress"]):
         self.seconds: dict[str, float] = {}
 
     def phase(self, name: str) -> None:
-        """The next phase begins; the one before it is over."""
+        """End the current phase and begin the phase `name`."""
         self._close_phase()
         self._phase, self._phase_started = name, time.monotonic()
         if self._console.is_terminal:
@@ -35,10 +38,11 @@ class Progress(AbstractContextManager["Progress"]):
             self.say(name)
 
     def say(self, text: str) -> None:
+        """Print one line, preceded by the seconds since the start."""
         self._console.print(f"{time.monotonic() - self._started:6.1f} s  {text}", markup=False)
 
     def live(self, text: str) -> None:
-        """Numbers of the moment: shown on a terminal only."""
+        """Show current figures in the status line; without a terminal, do nothing."""
         if self._status is not None:
             self._status.update(f"[bold]{self._phase}[/]  {text}")
 

@@ -1,4 +1,4 @@
-"""Where a cluster may live: a project name, host ports and a subnet that nobody else on this machine uses."""
+"""Finds a project name, host ports and a subnet that nothing else on this machine uses."""
 
 import secrets
 import socket
@@ -12,7 +12,12 @@ from onceproof.harness.base.errors import HarnessError
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """What a cluster was given: names and numbers no other cluster on this machine has."""
+    """The name, ports and subnet of one cluster, unique on this machine.
+
+    `name`      the name of the Compose project
+    `ports`     the hundreds of the host ports: 190 stands for the ports 19000 to 19099
+    `subnet`    the first three octets of a /24 subnet, such as `10.213.0`
+    """
 
     name: str
     ports: int
@@ -20,7 +25,10 @@ class Address:
 
 
 def free_address() -> Address:
-    """A project name, a block of a hundred host ports and a /24 that nobody uses. Call it under the pool's lock."""
+    """Return an unused project name, block of a hundred host ports and /24 subnet.
+
+    The caller must hold the pool's lock. Raises HarnessError when no block is free.
+    """
     client = docker.from_env(timeout=20)
     try:
         subnets = {
@@ -36,7 +44,9 @@ def free_address() -> Address:
         taken = any(used.startswith(f"{subnet}.") for used in (*subnets, *local))
         if not taken and all(_port_free(ports * 100 + offset) for offset in (0, 1, 2, 3, 11, 21, 31, 41)):
             return Address(name=f"onceproof-{number:02d}-{secrets.token_hex(2)}", ports=ports, subnet=subnet)
-    raise HarnessError("no free block of ports 19000 to 28999 with a free subnet 10.213.0.0 to 10.213.99.0")
+    raise HarnessError(
+        "no free block of a hundred ports in 19000 to 28999 with a free subnet in 10.213.0.0/24 to 10.213.99.0/24"
+    )
 
 
 def _port_free(port: int) -> bool:

@@ -1,7 +1,7 @@
-"""Questions to a cluster, and orders, through Apache's own Java Admin client, kept in this process by JPype.
+"""Kafka's Java Admin client, used in this process through JPype.
 
-confluent-kafka's AdminClient cannot describe transactions or producers; the brokers' command-line tools can, but
-start a JVM for each question. This one answers in milliseconds. One JVM serves every cluster of the process.
+confluent-kafka's AdminClient cannot describe transactions or producers. Kafka's command-line tools can, but they start
+a JVM for each call; a call of this client takes milliseconds. One JVM serves all clusters of the process.
 
 All methods raise AdminError (a HarnessError) when the cluster does not answer within five seconds.
 """
@@ -25,16 +25,16 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 
 
 class AdminError(HarnessError):
-    """The cluster refused or did not answer; the message carries Kafka's own error."""
+    """The cluster refused a call or did not answer; the message contains Kafka's own error."""
 
 
-# A transactional id's states, as Kafka spells them, in which a transaction of its is not over.
+# The states of a transactional id in which its transaction has not completed, as Kafka spells them.
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionState:
-    """Leader (None while there is none), replicas and in-sync replicas, as Kafka node ids."""
+    """A partition's leader (None while it has none), replicas and in-sync replicas, as Kafka node ids."""
 
     leader: int | None
     replicas: tuple[int, ...]
@@ -43,7 +43,10 @@ class PartitionState:
 
 @dataclass(frozen=True, kw_only=True)
 class Transaction:
-    """What the coordinator says of a transactional id. `state` as Kafka spells it (Ongoing, PrepareCommit, …)."""
+    """The coordinator's description of a transactional id (DescribeTransactions, KIP-664).
+
+    `coordinator` is a Kafka node id, and `state` is as Kafka spells it (Ongoing, PrepareCommit, …).
+    """
 
     transactional_id: str
     coordinator: int
@@ -54,12 +57,16 @@ class Transaction:
 
     @property
     def open(self) -> bool:
+        """Whether the transaction has not completed."""
         return self.state in OPEN_STATES
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenProducer:
-    """A producer that has an open transaction in a partition, as the partition's leader says."""
+    """A producer with an open transaction in a partition, as the partition's leader reports it.
+
+    `start_offset` is the offset of the transaction's first record in the partition.
+    """
 
     partition: Partition
     producer_id: int
@@ -69,12 +76,14 @@ class OpenProducer:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
+    """A member of a consumer group, and the partitions that are assigned to it."""
+
     client_id: str
     partitions: tuple[Partition, ...]
 
 
 def start_jvm() -> None:
-    """Start the process's JVM, once. It takes the Java client of the default Kafka version."""
+    """Start this process's JVM with the Java client of the default Kafka version, unless it is running."""
     with _jvm_lock:
         if not jpype.isJVMStarted():
             jpype.startJVM(
@@ -90,7 +99,7 @@ def start_jvm() -> None:
 
 
 class Admin:
-    """One Java Admin client. Safe to use from several threads."""
+    """One Java Admin client. It is safe to use from several threads."""
 
     def __init__(self, bootstrap: str, *, name: str) -> None:
         start_jvm()
@@ -109,28 +118,31 @@ class Admin:
         self._client = self._admin_package.Admin.create(config)
 
     def close(self) -> None:
+        """Close the client; calls in flight have two seconds to complete."""
         self._client.close(jpype.java.time.Duration.ofSeconds(2))
 
     # Cluster
 
     def brokers(self) -> list[int]:
+        """Return the node ids of the registered brokers, sorted."""
         return sorted(int(node.id()) for node in _get(self._client.describeCluster().nodes()))
 
     def controller_leader(self) -> int:
-        """Node id of the quorum's leader."""
+        """Return the node id of the leader of the KRaft quorum, which is the active controller."""
         return int(_get(self._client.describeMetadataQuorum().quorumInfo()).leaderId())
 
     def features(self) -> dict[str, int]:
-        """Finalized features and their levels (metadata.version, transaction.version, …)."""
+        """Return the finalized features and their levels (metadata.version, transaction.version, …) (KIP-584)."""
         finalized = _get(self._client.describeFeatures().featureMetadata()).finalizedFeatures()
         return {str(entry.getKey()): int(entry.getValue().maxVersionLevel()) for entry in finalized.entrySet()}
 
     def highest_feature(self, name: str) -> int:
-        """The highest level of a feature that every broker has; 0 when some do not have it."""
+        """Return the highest level of a feature that the queried node supports (KIP-584), or 0 if there is none."""
         supported = _get(self._client.describeFeatures().featureMetadata()).supportedFeatures().get(name)
         return 0 if supported is None else int(supported.maxVersion())
 
     def raise_feature(self, name: str, level: int) -> None:
+        """Raise the finalized level of a feature (UpdateFeatures, KIP-584)."""
         update = self._admin_package.FeatureUpdate
         updates = jpype.java.util.HashMap()
         updates.put(jpype.JString(name), update(jpype.JShort(level), update.UpgradeType.UPGRADE))
@@ -139,6 +151,7 @@ class Admin:
     # Topics
 
     def create_topics(self, names: Iterable[str], *, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        """Create topics with the same number of partitions and replicas and the same configuration."""
         options = jpype.java.util.HashMap()
         for key, value in config.items():
             options.put(key, value)
@@ -148,13 +161,14 @@ class Admin:
         _get(self._client.createTopics(topics).all())
 
     def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete topics; one that does not exist raises AdminError."""
         topics = jpype.java.util.ArrayList()
         for name in names:
             topics.add(jpype.JString(name))
         _get(self._client.deleteTopics(topics).all())
 
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
-        """Set one configuration key of a topic (incremental: the others stay)."""
+        """Set one configuration key of a topic; its other keys keep their values (KIP-339)."""
         resource = self._common.config.ConfigResource(self._common.config.ConfigResource.Type.TOPIC, topic)
         entry = self._admin_package.ConfigEntry(key, value)
         change = self._admin_package.AlterConfigOp(entry, self._admin_package.AlterConfigOp.OpType.SET)
@@ -163,11 +177,12 @@ class Admin:
         _get(self._client.incrementalAlterConfigs(changes).all())
 
     def topics(self) -> set[str]:
-        """Names of all topics, internal ones too."""
+        """Return the names of all topics, internal topics included."""
         options = self._admin_package.ListTopicsOptions().listInternal(True)
         return {str(name) for name in _get(self._client.listTopics(options).names())}
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
+        """Return the state of each partition of a topic, by partition number."""
         described = _get(self._client.describeTopics(_strings([topic])).allTopicNames()).get(topic)
         return {
             int(info.partition()): PartitionState(
@@ -181,7 +196,11 @@ class Admin:
     def offsets(
         self, partitions: Iterable[Partition], which: Literal["earliest", "latest"], isolation: Isolation
     ) -> dict[Partition, int]:
-        """Log start (earliest), high watermark (latest, read_uncommitted) or LSO (latest, read_committed)."""
+        """Return an offset of each partition (ListOffsets).
+
+        `earliest` is the log start offset. `latest` is the high watermark under read_uncommitted and the last stable
+        offset (LSO) under read_committed.
+        """
         spec = getattr(self._admin_package.OffsetSpec, which)()
         wanted = jpype.java.util.HashMap()
         for partition in partitions:
@@ -192,7 +211,7 @@ class Admin:
         return {_partition(entry.getKey()): int(entry.getValue().offset()) for entry in found.entrySet()}
 
     def delete_records(self, before: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Delete every record before these offsets; return the low watermarks that the brokers gave back."""
+        """Delete all records below these offsets and return the low watermarks that the brokers reported (KIP-107)."""
         wanted = jpype.java.util.HashMap()
         for partition, offset in before.items():
             wanted.put(self._tp(partition), self._admin_package.RecordsToDelete.beforeOffset(jpype.JLong(offset)))
@@ -202,7 +221,7 @@ class Admin:
     # Groups
 
     def group_offsets(self, group: str) -> dict[Partition, tuple[int, str]]:
-        """Committed positions with their metadata; pending ones of open transactions are not among them."""
+        """Return a group's committed offsets with their metadata, without pending offsets of open transactions."""
         found = _get(self._client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata())
         return {
             _partition(entry.getKey()): (int(entry.getValue().offset()), str(entry.getValue().metadata()))
@@ -211,9 +230,11 @@ class Admin:
         }
 
     def group_coordinator(self, group: str) -> int:
+        """Return the node id of a group's coordinator."""
         return int(self._group(group).coordinator().id())
 
     def members(self, group: str) -> list[Member]:
+        """Return the members of a group with their assignments."""
         return [
             Member(
                 client_id=str(member.clientId()),
@@ -223,8 +244,11 @@ class Admin:
         ]
 
     def offsets_partition(self, group: str) -> Partition:
-        """The partition of `__consumer_offsets` that keeps this group: the absolute value of Java's hash, and 0 where
-        there is none, modulo the number of partitions (GroupMetadataManager and Utils.abs of Kafka)."""
+        """Return the partition of `__consumer_offsets` that holds this group.
+
+        Its number is the absolute value of the group id's Java hash code modulo the number of partitions. As in Kafka's
+        `Utils.abs`, the absolute value of the lowest integer, which has no positive counterpart, is 0.
+        """
         count = len(self.partitions("__consumer_offsets"))
         java_hash = int(jpype.JString(group).hashCode())
         return "__consumer_offsets", (0 if java_hash == -(1 << 31) else abs(java_hash)) % count
@@ -235,6 +259,7 @@ class Admin:
     # Transactions
 
     def transaction(self, transactional_id: str) -> Transaction:
+        """Return the coordinator's description of a transactional id (DescribeTransactions, KIP-664)."""
         described = _get(self._client.describeTransactions(_strings([transactional_id])).all())
         found = described.get(transactional_id)
         return Transaction(
@@ -247,7 +272,7 @@ class Admin:
         )
 
     def transactional_ids(self, prefix: str) -> dict[str, str]:
-        """All transactional ids that begin so, with their states."""
+        """Return the state of each transactional id that begins with `prefix` (ListTransactions, KIP-664)."""
         listings = _get(self._client.listTransactions().all())
         return {
             str(listing.transactionalId()): str(listing.state().toString())
@@ -256,7 +281,7 @@ class Admin:
         }
 
     def open_producers(self, partitions: Iterable[Partition]) -> list[OpenProducer]:
-        """Producers with an open transaction in these partitions, as each leader knows them (KIP-664)."""
+        """Return the producers with an open transaction in these partitions (DescribeProducers, KIP-664)."""
         wanted = jpype.java.util.ArrayList()
         for partition in partitions:
             wanted.add(self._tp(partition))
@@ -289,7 +314,7 @@ def _strings(values: Iterable[str]) -> Any:
 
 
 def _get(future: Any) -> Any:
-    """A KafkaFuture's value, with the client's own time-out plus a second as the deadline."""
+    """Return a KafkaFuture's value. The deadline is the client's own timeout plus one second."""
     try:
         return future.get(jpype.JLong(_CALL_TIMEOUT_MS + 1000), jpype.java.util.concurrent.TimeUnit.MILLISECONDS)
     except jpype.JException as error:

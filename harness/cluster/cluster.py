@@ -1,10 +1,12 @@
-"""One cluster: brought up by Compose, driven node by node, taken down. Nothing here knows a run.
+"""One cluster: Docker Compose starts it, and its nodes and links can be acted on one by one.
 
-    with pool.lease(spec, keep=False) as cluster:   → containers, networks, a folder with the brokers' data
-        cluster.kill("broker2"); cluster.start("broker2")
-                                                    → nothing left, folder removed
+    with pool.lease(spec, keep=False) as cluster:   # containers, networks, a folder with the brokers' data
+        cluster.kill("broker2")
+        cluster.start("broker2")
+                                                    # containers, networks and folder are removed
 
-What a cluster is made of, and what can be done with it, its system says (`harness/model/system.py`).
+The system of the cluster (`harness/model/system.py`) determines its images and capabilities. This module knows nothing
+about runs.
 """
 
 import json
@@ -42,7 +44,11 @@ _LOGS_AT_ONCE = 8
 
 
 class Cluster:
-    """A running Kafka cluster of three brokers and three controllers behind Toxiproxy."""
+    """A cluster of three brokers and three controllers, each behind Toxiproxy.
+
+    `used_up` is true once a node runs another release, so the cluster cannot be used for another run. `wire` is the
+    request proxy, or None while no link is routed through it.
+    """
 
     def __init__(self, spec: ClusterSpec, address: Address) -> None:
         self.spec = spec
@@ -60,21 +66,23 @@ class Cluster:
 
     @property
     def admin(self) -> Admin:
-        """The Java Admin client, on the observer's lane."""
+        """The Java Admin client, connected through the observer's lane."""
         if self._admin is None:
             self._admin = Admin(self.bootstrap(topology.OBSERVER_LANE), name=self.address.name)
         return self._admin
 
     def bootstrap(self, lane: int) -> str:
+        """Return the `bootstrap.servers` of a lane."""
         return topology.bootstrap(self.address.ports, lane)
 
     def log_dirs(self) -> dict[str, Path]:
+        """Return each broker's log directory as a folder of this machine, by node name."""
         return {f"broker{n}": self.folder / "data" / f"broker{n}" / "log" for n in topology.BROKERS}
 
-    # Life
+    # Start and removal
 
     def write_files(self) -> None:
-        """The folder of the cluster: what Compose needs, and what a later process needs to find it."""
+        """Write the cluster's folder: the environment for Compose, and `cluster.json` for processes that reuse it."""
         for node in topology.NODES:
             (self.folder / "data" / node).mkdir(parents=True, exist_ok=True)
         settings = ";".join(f"{key}={_property(value)}" for key, value in sorted(self.spec.settings.items()))
@@ -98,13 +106,16 @@ class Cluster:
         (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
 
     def up(self) -> None:
-        """Start everything and wait until three brokers are registered. Raises HarnessError, DeadlineError."""
+        """Start all containers and wait until three brokers are registered.
+
+        Raises HarnessError when Compose fails, and DeadlineError after 90 seconds.
+        """
         self._start()
         until("three registered brokers", self._registered, deadline_s=_UP_DEADLINE_S, every_s=0.5)
         self._keep_formatted()
 
     def _start(self, *services: str, profile: str | None = None) -> None:
-        """Start these services, or all; one whose image has changed is made anew. Raises HarnessError."""
+        """Start these services, or all of them; recreate a service whose image has changed. Raises HarnessError."""
         compose = DockerCompose(
             context=self.system.compose(),
             compose_file_name="cluster.yaml",
@@ -120,7 +131,7 @@ class Cluster:
             raise HarnessError(f"docker compose up: {stderr.decode(errors='replace')[-400:] or error}") from error
 
     def down(self) -> None:
-        """Remove containers, networks and data. Twice is harmless."""
+        """Remove the containers, networks and data of the cluster. This call is idempotent."""
         if self._admin is not None:
             self._admin.close()
             self._admin = None
@@ -130,10 +141,13 @@ class Cluster:
 
     def _formatted(self) -> Path:
         features = "".join(f"-{key}-{value}" for key, value in sorted(self.spec.features.items()))
-        return paths.home() / "formatted" / f"{self.spec.version}{features}"
+        return paths.home() / "formatted" / f"{self.system.name}-{self.spec.version}{features}"
 
     def _use_formatted(self) -> None:
-        """Formatting starts a JVM a node, which is half of a cluster's start; what it writes is always the same."""
+        """Copy formatted log directories of an earlier cluster with the same system, version and features.
+
+        Formatting starts one JVM per node and takes half of a cluster's start-up time; its result is always the same.
+        """
         if self._formatted().is_dir():
             shutil.copytree(self._formatted(), self.folder / "data", dirs_exist_ok=True)
 
@@ -149,24 +163,27 @@ class Cluster:
         work.rename(target)
 
     def healthy(self) -> bool:
-        """All containers running, every link open, all brokers registered, and nothing done that stays."""
+        """Return whether all containers run, all links are intact, all brokers are registered and it is not used up."""
         if self.used_up:
             return False
         try:
             containers = self._docker.containers.list(all=True, filters={"label": f"{LABEL}={self.address.name}"})
             running = sum(container.status == "running" for container in containers)
             return running == len(topology.NODES) + 1 and self.proxies.healthy() and self._registered()
-        except Exception:  # whatever it is: not healthy
+        except Exception:  # a cluster that cannot be queried is not healthy
             return False
 
     def _registered(self) -> bool:
         return len(self.admin.brokers()) == len(topology.BROKERS)
 
-    # The wire proxy
+    # The request proxy
 
     def put_wire(self, links: Iterable[str], on_event: Callable[[dict[str, Any]], None]) -> None:
-        """Start the wire proxy and lead these links through it, which closes what is open on them. `on_event` is called
-        with each line of its journal. Raises HarnessError, DeadlineError."""
+        """Start the request proxy and route these links through it, which closes their open connections.
+
+        `on_event` is called with each line of the proxy's journal. Raises HarnessError or DeadlineError when the proxy
+        does not start.
+        """
         images.wire()
         self._start("wire", profile="wire")
         self.wire = Wire(self.address.ports * 100 + _WIRE_PORT, on_event)
@@ -174,7 +191,7 @@ class Cluster:
         self.proxies.lead(self._wired)
 
     def take_wire_out(self) -> None:
-        """Lead every link straight again, and end the wire proxy. Harmless without one."""
+        """Route every link directly to its node and remove the request proxy, if there is one."""
         if self.wire is None:
             return
         self.wire.close()
@@ -186,28 +203,30 @@ class Cluster:
     # Nodes
 
     def kill(self, node: str) -> None:
-        """SIGKILL the node's process. A node that is already dead stays so."""
+        """Kill the node's process with SIGKILL. Killing a stopped node has no effect."""
         with already("is not running"):
             self._container(node).kill(signal="SIGKILL")
 
     def stop(self, node: str) -> None:
-        """SIGTERM, and wait for the clean end: a broker hands over its leaderships first."""
+        """Stop the node with SIGTERM and wait for its controlled shutdown; send SIGKILL after 30 seconds."""
         self._container(node).stop(timeout=_STOP_DEADLINE_S)
 
     def start(self, node: str) -> None:
+        """Start a stopped node's container; return before the node is registered."""
         self._container(node).start()
 
     def pause(self, node: str) -> None:
-        """Freeze the node (cgroup freezer): it answers nothing, its connections stay open."""
+        """Freeze the node's processes (cgroup freezer): it answers nothing, and its connections stay open."""
         with already("already paused"):
             self._container(node).pause()
 
     def resume(self, node: str) -> None:
+        """Resume a frozen node. Resuming a running node has no effect."""
         with already("is not paused"):
             self._container(node).unpause()
 
     def replace(self, node: str, version: str) -> None:
-        """Stop a node cleanly and start it with another release, on its own data. The cluster is used up by it."""
+        """Stop a node and start it with another release on its own data; the cluster is then used up."""
         self.used_up = True
         self.stop(node)
         self._replaced[node] = self._replaced.get(node, b"") + self._container(node).logs(timestamps=False)
@@ -216,19 +235,19 @@ class Cluster:
         self._start(node)
 
     def image(self, node: str) -> str:
-        """The image that a node runs, as the engine says."""
+        """Return the image of the node's container, as Docker reports it."""
         return str(self._container(node).attrs["Config"]["Image"])
 
     def state(self, node: str) -> str:
-        """What the engine says of the node's container: running, paused, exited, …"""
+        """Return the state of the node's container, as Docker reports it: running, paused, exited, …."""
         return str(self._container(node).status)
 
     def exit_code(self, node: str) -> int:
-        """With what the node's process ended, when it did: 143 by SIGTERM, 137 by SIGKILL; 0 while it runs."""
+        """Return the exit code of the node's process: 143 after SIGTERM, 137 after SIGKILL, 0 while it runs."""
         return int(self._container(node).attrs["State"]["ExitCode"])
 
     def heal(self) -> None:
-        """Every node running, every link open. Twice is harmless."""
+        """Start or resume every node that does not run, and restore every link. This call is idempotent."""
         for node in topology.NODES:
             container = self._container(node)
             if container.status == "paused":
@@ -238,32 +257,37 @@ class Cluster:
         self._or_restarted(self.proxies.heal_all)
 
     def heal_links(self, names: Iterable[str], *, close: bool) -> bool:
-        """As `proxies.heal_links`; twice is harmless. False when Toxiproxy had to be started anew for it."""
+        """Restore these links as `Proxies.heal_links` does; return False when Toxiproxy had to be restarted for it."""
         return self._or_restarted(lambda: self.proxies.heal_links(names, close=close))
 
     def _or_restarted(self, heal: Callable[[], None]) -> bool:
-        """Toxiproxy may hang for good when a toxic is removed from a link whose ends have gone (its issue 558). It is
-        then started anew, which closes every link: what it held is lost, as when a switch is replaced."""
+        """Call `heal`; when it fails, restart Toxiproxy and return False.
+
+        Toxiproxy can hang permanently when a toxic is removed from a link whose connections were closed (Toxiproxy
+        issue 558). A restart closes the connections of every link and loses the bytes that Toxiproxy held.
+        """
         with suppress(HarnessError):
             heal()
             return True
         with self._restarting:
             with suppress(HarnessError):
-                heal()  # another fault's heal has started it anew
+                heal()  # another thread may have restarted Toxiproxy meanwhile
                 return False
             self._container("toxiproxy").restart(timeout=0)
-            until("Toxiproxy to be back", self.proxies.healthy, deadline_s=_PROXY_DEADLINE_S)
+            until("Toxiproxy to restart with healthy links", self.proxies.healthy, deadline_s=_PROXY_DEADLINE_S)
             self.proxies.lead(self._wired)
             return False
 
     def collect_logs(self, folder: Path, *, since_s: float) -> None:
-        """Write each container's log since that wall-clock time to `<node>.log`, behind all that the ones said which it
-        replaced."""
+        """Write each container's log since `since_s` (Unix time in seconds) to `<node>.log` in `folder`.
+
+        The complete logs of containers that `replace` removed come first.
+        """
         folder.mkdir(parents=True, exist_ok=True)
 
         def collect(node: str) -> None:
-            told: bytes = self._container(node).logs(since=since_s, timestamps=False)
-            (folder / f"{node}.log").write_bytes(self._replaced.get(node, b"") + told)
+            log: bytes = self._container(node).logs(since=since_s, timestamps=False)
+            (folder / f"{node}.log").write_bytes(self._replaced.get(node, b"") + log)
 
         with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
             list(pool.map(collect, (*topology.NODES, "toxiproxy")))

@@ -1,4 +1,4 @@
-"""The containers and networks of a cluster: told by label, removed whatever state they are in."""
+"""Finds the containers and networks of a cluster by label, and removes them in any state."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ _AT_ONCE = 8
 
 @contextmanager
 def already(done: str) -> Iterator[None]:
-    """Doing a thing twice is harmless: Docker's complaint that it `is already done` is not an error here."""
+    """Suppress Docker's error that contains `done`, so that repeating an operation has no effect."""
     try:
         yield
     except docker.errors.APIError as error:
@@ -23,7 +23,7 @@ def already(done: str) -> Iterator[None]:
 
 
 def remove(name: str, client: Any) -> int:
-    """Remove all containers and networks of a cluster, by label; return how many there were."""
+    """Remove all containers and networks that are labelled with a cluster's name; return their number."""
     mine = {"label": f"{LABEL}={name}"}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         containers = list(pool.map(remove_container, client.containers.list(all=True, filters=mine)))
@@ -32,6 +32,7 @@ def remove(name: str, client: Any) -> int:
 
 
 def remove_container(container: Any) -> None:
+    """Remove a container and its volumes in any state; a container that is gone is no error."""
     with _gone():
         if container.status == "paused":
             container.unpause()

@@ -1,4 +1,4 @@
-"""Apache Kafka from its jars: three brokers and three controllers behind Toxiproxy, by Docker Compose."""
+"""The system `kafka`: Apache Kafka from the jars of a release, in containers that Docker Compose starts."""
 
 from onceproof.harness.artifacts import images
 from onceproof.harness.base import paths
@@ -6,7 +6,7 @@ from onceproof.harness.model.system import System
 
 SYSTEM = System(
     name="kafka",
-    about="Apache Kafka 3.x and 4.x, from its jars",
+    about="Apache Kafka 3.x and 4.x, from the jars of a release",
     versions=r"[34]\.\d+\.\d+",
     capabilities=frozenset({"nodes", "links", "log-access", "transaction-state", "features"}),
     image=images.kafka,

@@ -1,15 +1,14 @@
-"""Links and lanes of one cluster, broken and healed through Toxiproxy.
+"""Breaks and restores the links and lanes of one cluster through Toxiproxy.
 
-toxiproxy-python keeps one global endpoint, has no time-outs and does not raise on every error. All of that is mended
-here, so that two clusters can be driven from one process: its HTTP class is replaced by one that sends to the
-endpoint of the call that is under way.
+    cut             refuses new connections and resets open ones
+    blackhole       accepts bytes and drops them; connections are closed at the heal, because bytes are missing
+    stall           holds every byte and delivers it at the heal
+    responses-lost  delivers requests and drops responses; connections are closed at the heal
 
-    cut             refuse new connections, reset open ones
-    blackhole       accept and drop; connections are closed at heal, since bytes are missing from them
-    stall           hold every byte; deliver at heal
-    responses-lost  requests arrive, answers are dropped; closed at heal
-
-A toxic's own random `toxicity` is never used: its dice are not in the plan.
+toxiproxy-python has one global endpoint and no timeouts, and it does not raise every error. This module replaces its
+HTTP class by one that sends each request to the endpoint of the current call, with a timeout, and raises HarnessError.
+So one process can use several clusters. Toxiproxy's random `toxicity` is never used, because the plan does not
+determine it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +30,7 @@ _port: ContextVar[int] = ContextVar("toxiproxy_api_port")
 
 
 class _Endpoint:
-    """Stands in for toxiproxy-python's APIConsumer."""
+    """Replaces toxiproxy-python's APIConsumer."""
 
     @staticmethod
     def get(url: str, **kwargs: Any) -> requests.Response:
@@ -60,7 +59,10 @@ toxiproxy.server.APIConsumer = _Endpoint
 
 
 class Proxies:
-    """The proxies of one cluster. All methods raise HarnessError when Toxiproxy does not answer in five seconds."""
+    """The Toxiproxy proxies of one cluster, by the name of their link.
+
+    All methods raise HarnessError when Toxiproxy reports an error or does not answer within five seconds.
+    """
 
     def __init__(self, api_port: int) -> None:
         self._api_port = api_port
@@ -78,7 +80,7 @@ class Proxies:
             _port.reset(token)
 
     def healthy(self) -> bool:
-        """Every link there, enabled, without a toxic, and leading straight to its node."""
+        """Return whether every link exists, is enabled, has no toxic and is routed directly to its node."""
         with self._here():
             raw = _Endpoint.get("/proxies").json()
         return set(raw) >= set(self._known) and all(
@@ -87,26 +89,29 @@ class Proxies:
         )
 
     def lead(self, upstreams: Mapping[str, str]) -> None:
-        """Lead links to other upstreams; what is open on them is closed."""
+        """Change the upstreams of links, which closes their open connections."""
         with self._here():
             for name, upstream in upstreams.items():
-                _Endpoint.post(f"/proxies/{name}", json=self._leading(name, upstream))
+                _Endpoint.post(f"/proxies/{name}", json=self._definition(name, upstream))
 
     def break_links(self, names: Iterable[str], mode: Mode) -> None:
+        """Break these links in one of the modes that the module describes."""
         with self._here():
             for name in names:
                 self._break(self._known[name], mode)
 
     def degrade_links(self, names: Iterable[str], toxic: str, attributes: Mapping[str, int]) -> None:
-        """Add one of Toxiproxy's toxics to both directions of these links."""
+        """Add a toxic with these attributes to both directions of these links."""
         with self._here():
             for name in names:
                 for stream in ("upstream", "downstream"):
                     self._known[name].add_toxic(type=toxic, stream=stream, attributes=dict(attributes))
 
     def heal_links(self, names: Iterable[str], *, close: bool) -> None:
-        """Take every toxic off; harmless when nothing is broken. `close`: close what is open on them, too, as must be
-        where bytes are missing."""
+        """Remove every toxic from these links and enable them. This call is idempotent.
+
+        `close` also closes their open connections, which is necessary when bytes are missing from them.
+        """
         with self._here():
             for name in names:
                 if close:
@@ -117,30 +122,33 @@ class Proxies:
                     self._known[name].enable()
 
     def _renew(self, name: str) -> None:
-        """Another proxy in the place of this one: taking toxics off one whose connections were closed may hang
-        Toxiproxy (its issue 558)."""
+        """Replace a proxy by a new one with the same upstream.
+
+        Removing a toxic from a proxy whose connections were closed can hang Toxiproxy (Toxiproxy issue 558).
+        """
         upstream = _Endpoint.get(f"/proxies/{name}").json()["upstream"]
         self._known[name].destroy()
-        _Endpoint.post("/proxies", json=self._leading(name, upstream))
+        _Endpoint.post("/proxies", json=self._definition(name, upstream))
 
-    def _leading(self, name: str, upstream: str) -> dict[str, Any]:
-        """A link as Toxiproxy wants to be told, with what it leads to."""
+    def _definition(self, name: str, upstream: str) -> dict[str, Any]:
+        """Return the definition of a link with this upstream, as Toxiproxy's API expects it."""
         return {"name": name, "listen": self._known[name].listen, "upstream": upstream, "enabled": True}
 
     def broken(self, names: Iterable[str]) -> list[str]:
-        """Which of these links Toxiproxy says are disabled or have a toxic."""
+        """Return those of these links that are missing, disabled or have a toxic."""
         with self._here():
             raw = _Endpoint.get("/proxies").json()
         return [name for name in names if name not in raw or not raw[name]["enabled"] or raw[name]["toxics"]]
 
     def close_connections(self, names: Iterable[str]) -> None:
-        """Close what is open on these links, so that no byte of a dead client can still arrive."""
+        """Close the open connections of these links, so that no byte of a dead client can still arrive."""
         with self._here():
             for name in names:
                 self._known[name].disable()
                 self._known[name].enable()
 
     def heal_all(self) -> None:
+        """Remove every toxic and enable every proxy."""
         with self._here():
             toxiproxy.server.Toxiproxy().reset()
 

@@ -1,8 +1,7 @@
-"""Clusters that are kept and used again by the next run that needs the same one.
+"""Leases clusters to runs. A cluster can be kept and reused by a later run with an equal `[cluster]` table.
 
-A cluster is kept with its key (system, version, brokers, features, settings). One run at a time has it: a file lock,
-which the system releases when the run's process dies, whatever kills it. A health check stands between runs; a
-cluster that fails it is taken down and another is made.
+A file lock gives a cluster to one run at a time; the operating system releases the lock when the run's process ends for
+any reason. A kept cluster is checked before each run; one that is not healthy is removed and replaced.
 
     ~/.cache/onceproof/clusters/<name>/   cluster.json  cluster.env  run_number  processes.jsonl  data/
     ~/.cache/onceproof/clusters/<name>.lock
@@ -32,9 +31,10 @@ _OTHERS_DEADLINE_S = 600.0
 
 @contextmanager
 def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterator[Cluster]:
-    """A healthy cluster for one run: a kept one when it fits and is free, else a new one.
+    """Lease a healthy cluster for one run: a kept cluster that fits and is free, otherwise a new one.
 
-    With `keep` it stays up for the next; without, it is taken down, whatever happened.
+    With `keep`, the cluster stays up for the next run unless it is used up, or an exception left it unhealthy. Without
+    `keep`, it is always removed. Raises HarnessError or DeadlineError when no cluster can be started.
     """
     cluster, lock = _take(spec, say)
     try:
@@ -45,7 +45,7 @@ def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterat
     finally:
         keep = keep and not cluster.used_up
         if not keep:
-            say(f"taking cluster {cluster.address.name} down")
+            say(f"removing cluster {cluster.address.name}")
             cluster.down()
         lock.release()
         if not keep:
@@ -53,39 +53,40 @@ def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterat
 
 
 class Clusters:
-    """The clusters of a session: one for each spec that is asked for, all given back at the end."""
+    """The clusters of a session of several runs: one for each distinct spec, until `close` ends all leases."""
 
     def __init__(self, *, keep: bool) -> None:
         self._keep = keep
         self._held: dict[str, tuple[Cluster, ExitStack]] = {}
 
     def get(self, spec: ClusterSpec) -> Cluster:
-        """The session's cluster of this kind, healthy; one that is not is replaced."""
+        """Return the session's cluster for a spec; an unhealthy cluster is replaced."""
         key = spec.model_dump_json()
         if key in self._held and not self._held[key][0].healthy():
             self._held[key][0].down()
-            self._give_back(key)
+            self._end_lease(key)
         if key not in self._held:
-            lent = ExitStack()
-            self._held[key] = lent.enter_context(lease(spec, keep=self._keep)), lent
+            lease_stack = ExitStack()
+            self._held[key] = lease_stack.enter_context(lease(spec, keep=self._keep)), lease_stack
         return self._held[key][0]
 
     def keep_only(self, specs: Iterable[ClusterSpec]) -> None:
-        """Give back those that are none of these."""
-        with ExitStack() as all_of_them:  # also when one of them cannot be taken down
+        """End the leases of all clusters but those for these specs."""
+        with ExitStack() as leases:  # ends the other leases even if one of them raises
             for key in set(self._held) - {spec.model_dump_json() for spec in specs}:
-                all_of_them.callback(self._give_back, key)
+                leases.callback(self._end_lease, key)
 
     def close(self) -> None:
+        """End all leases."""
         self.keep_only(())
 
-    def _give_back(self, key: str) -> None:
-        _, lent = self._held.pop(key)
-        lent.close()
+    def _end_lease(self, key: str) -> None:
+        _, lease_stack = self._held.pop(key)
+        lease_stack.close()
 
 
 def next_run_number(cluster: Cluster) -> int:
-    """Topics and ids are new for each run on a cluster; this counts them."""
+    """Return the number of the next run on a cluster, from 1; topic and transactional id names contain it."""
     path = cluster.folder / "run_number"
     number = int(path.read_text()) + 1 if path.exists() else 1
     path.write_text(str(number))
@@ -93,7 +94,7 @@ def next_run_number(cluster: Cluster) -> int:
 
 
 def record_process(folder: Path, pid: int, role: str) -> None:
-    """Remember a child with its start time, so that `clean` can tell it from a later process with its number."""
+    """Record a child process with its start time, so that `clean` does not kill a later process of the same pid."""
     try:
         created = psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:
@@ -103,10 +104,11 @@ def record_process(folder: Path, pid: int, role: str) -> None:
 
 
 def clean(say: Say) -> int:
-    """Remove what killed runs and kept clusters left: processes, containers, networks, folders.
+    """Remove the processes, containers, networks and folders of killed runs and of kept clusters.
 
-    Clusters that a living run holds are left alone. Containers of others are told by label and never touched.
-    Returns how many things were removed.
+    Clusters that a running process leases are left alone, and so is every container without the labels of this
+    `ONCEPROOF_HOME`. Returns how many processes, containers and networks were removed. Raises HarnessError when the
+    Docker engine does not answer.
     """
     removed = 0
     try:
@@ -120,7 +122,7 @@ def clean(say: Say) -> int:
             try:
                 lock.acquire(timeout=0)
             except Timeout:
-                say(f"{name}: in use by a living run, left alone")
+                say(f"{name}: in use by a running process, not removed")
                 held.add(name)
                 continue
             count = _kill_processes(paths.clusters_dir() / name) + containers.remove(name, client)
@@ -140,7 +142,7 @@ def _known() -> set[str]:
 
 
 def _labelled(client: docker.DockerClient) -> set[str]:
-    """Clusters of this home that have containers or networks but, after an accident, no folder any more."""
+    """Return the clusters of this home that have containers or networks, even if their folder is missing."""
     mine: dict[str, Any] = {"label": [containers.LABEL, f"{containers.HOME_LABEL}={paths.home()}"]}
     found = {each.labels[containers.LABEL] for each in client.containers.list(all=True, filters=mine)}
     return found | {each.attrs["Labels"][containers.LABEL] for each in client.networks.list(filters=mine)}
@@ -158,9 +160,9 @@ def _take(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
             lock.release()
             continue
         if kept.healthy():
-            say(f"using cluster {name}, which was kept")
+            say(f"using the kept cluster {name}")
             return kept, lock
-        say(f"cluster {name} was kept but is not healthy: taking it down")
+        say(f"removing the kept cluster {name}, which is not healthy")
         _kill_processes(kept.folder)
         kept.down()
         lock.release()
@@ -179,7 +181,7 @@ def _reopen(name: str, spec: ClusterSpec) -> Cluster | None:
 
 def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
     paths.clusters_dir().mkdir(parents=True, exist_ok=True)
-    with FileLock(paths.clusters_dir() / ".addresses.lock", timeout=_OTHERS_DEADLINE_S):  # one starts at a time
+    with FileLock(paths.clusters_dir() / ".addresses.lock", timeout=_OTHERS_DEADLINE_S):  # one cluster starts at a time
         address = free_address()
         lock = FileLock(paths.clusters_dir() / f"{address.name}.lock", thread_local=False)
         lock.acquire(timeout=0)

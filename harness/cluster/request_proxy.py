@@ -1,4 +1,4 @@
-"""The wire proxy of a cluster, driven: rules about single requests, and a journal of what matched (compose/wire).
+"""The client of the request proxy (compose/wire), which acts on single Kafka requests and reports each match.
 
 wire = Wire(port, on_event)
 wire.rule("3-hold-request", links=["lane1->broker2", …], api="EndTxn", action="hold")
@@ -46,18 +46,20 @@ _ANSWER_DEADLINE_S = 5.0
 
 
 class Wire:
-    """A connection to it. `on_event` is called, in a thread of its own, with each line of the journal.
+    """A connection to the request proxy.
 
-    Methods raise HarnessError when it does not answer in five seconds.
+    `port` is the proxy's control port on 127.0.0.1. `on_event` is called with each line of the proxy's journal, in a
+    separate thread. The constructor raises DeadlineError when the proxy does not start; the methods raise HarnessError
+    when it refuses a command or does not answer within five seconds.
     """
 
     def __init__(self, port: int, on_event: Callable[[dict[str, Any]], None]) -> None:
-        what = "the wire proxy to answer"
+        what = "the request proxy to answer"
         self._socket, self._lines = until(what, lambda: _connected(port), deadline_s=_UP_DEADLINE_S)
         self._on_event = on_event
         self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
         self._lock = threading.Lock()
-        self._reader = threading.Thread(target=self._read, name="reads the wire proxy", daemon=True)
+        self._reader = threading.Thread(target=self._read, name="request proxy reader", daemon=True)
         self._reader.start()
 
     def rule(
@@ -71,8 +73,11 @@ class Wire:
         requests: int = 1,
         delay_ms: int = 0,
     ) -> None:
-        """From now on, do this with so many requests (0: all until `release`) of that api key on these links, from
-        clients whose id begins so."""
+        """Apply an action to the next requests of an API on these links.
+
+        The rule matches requests whose client id begins with `client`. `requests` is the number of requests it applies
+        to, or 0 for all until `release`. `delay_ms` is the delay of the action `delay`.
+        """
         self._do(
             do="rule",
             rule=name,
@@ -85,11 +90,11 @@ class Wire:
         )
 
     def release(self, name: str) -> None:
-        """Deliver what the rule holds, and end it. Twice is harmless."""
+        """Deliver the requests that the rule holds, and end the rule. This call is idempotent."""
         self._do(do="release", rule=name)
 
     def close(self) -> None:
-        """The proxy forgets nothing by it: what it holds it goes on holding. Twice is harmless."""
+        """Close the connection; the proxy keeps its rules and held requests. This call is idempotent."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._reader.join(_ANSWER_DEADLINE_S)
@@ -102,9 +107,9 @@ class Wire:
                 self._socket.sendall(json.dumps(command).encode() + b"\n")
                 answer = self._answers.get(timeout=_ANSWER_DEADLINE_S)
             except (OSError, queue.Empty) as error:
-                raise HarnessError(f"the wire proxy does not answer to {command}: {error!r}") from None
+                raise HarnessError(f"the request proxy does not answer {command}: {error!r}") from None
         if answer["event"] != "done":
-            raise HarnessError(f"the wire proxy refused {command}: {answer['why']}")
+            raise HarnessError(f"the request proxy refused {command}: {answer['why']}")
 
     def _read(self) -> None:
         try:
@@ -115,11 +120,11 @@ class Wire:
                 else:
                     self._on_event(event)
         except (OSError, ValueError):
-            pass  # closed
+            pass  # the connection was closed
 
 
 def _connected(port: int) -> tuple[socket.socket, BinaryIO]:
-    """The engine takes connections for a container that is not up yet: only an answer says that it is."""
+    """Connect and wait for an answer, since Docker accepts connections for a container that has not started yet."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_DEADLINE_S)
     lines = connection.makefile("rb")
     try:

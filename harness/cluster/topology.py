@@ -1,11 +1,12 @@
-"""Names and addresses: nodes, links between them, lanes into them. The facts that compose/links.json is made of.
+"""Names and addresses of nodes, of the links between them and of the lanes of clients, as in compose/links.json.
 
-    broker1->broker2      what broker 1 says to broker 2; so has every directed pair, self links of brokers included
-    lane2->broker1        what the owner of lane 2 says to broker 1
-    app->broker3          what an application inside Docker says to broker 3
+    broker1->broker2      connections of broker 1 to broker 2; every ordered pair of nodes has its own link
+    lane2->broker1        connections of the owner of lane 2 to broker 1
+    app->broker3          connections of an application inside Docker to broker 3
 
-A broker also calls itself by its advertised address (a transaction coordinator that writes a marker to a partition
-on its own broker), so leaving the self links out would leave every transaction unfinished.
+A broker has a link to itself, since it also connects to its own advertised address: a transaction coordinator does so
+to write a marker to a partition of its own broker. Without that link no such transaction would complete. A controller
+has none.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,11 @@ NODES = (*(f"broker{n}" for n in BROKERS), *(f"controller{n}" for n in CONTROLLE
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """One Toxiproxy proxy: where it listens (inside its container), and where it leads."""
+    """One Toxiproxy proxy.
+
+    `listen`    the address on which it listens inside its container
+    `upstream`  the address to which it forwards
+    """
 
     name: str
     listen: str
@@ -30,12 +35,12 @@ class Link:
 
     @property
     def wired(self) -> str:
-        """Its upstream when it is led through the wire proxy."""
+        """The upstream of this link when it is routed through the request proxy."""
         return f"wire:{WIRE_LINK_PORTS + [each.name for each in links()].index(self.name)}"
 
 
 def links() -> Iterator[Link]:
-    """Every proxy of a cluster."""
+    """Yield every link of a cluster, in the order of compose/links.json."""
     for source in NODES:
         for target in NODES:
             if source == target and is_controller(target):
@@ -55,45 +60,48 @@ def links() -> Iterator[Link]:
 
 
 def to_brokers() -> list[str]:
-    """The links that the wire proxy can stand behind: those that end at a broker."""
+    """Return the links that can be routed through the request proxy, which are those to a broker."""
     return [each.name for each in links() if each.name.split("->")[1].startswith("broker")]
 
 
 def link(source: str, target: str) -> str:
+    """Return the name of the link from one node to another."""
     return f"{source}->{target}"
 
 
 def is_controller(node: str) -> bool:
+    """Return whether a node name is that of a controller."""
     return node.startswith("controller")
 
 
 def node_of(kafka_id: int) -> str:
-    """The node's name for a Kafka node id (brokers 1…, controllers 101…)."""
+    """Return the node name for a Kafka node id: brokers have ids from 1, controllers from 101."""
     if kafka_id > CONTROLLER_ID_BASE:
         return f"controller{kafka_id - CONTROLLER_ID_BASE}"
     return f"broker{kafka_id}"
 
 
 def links_of(node: str) -> list[str]:
-    """Every link that begins or ends at a node, lanes and applications included."""
+    """Return every link from or to a node, those of lanes and applications included."""
     return [each.name for each in links() if node in each.name.split("->")]
 
 
 def links_between(some: set[str], others: set[str]) -> list[str]:
-    """The links between nodes of two sets, in both directions; clients still reach them."""
+    """Return the links between the nodes of two sets, in both directions; links of clients are not included."""
     ends = ((each.name, *each.name.split("->")) for each in links())
     return [name for name, a, b in ends if (a in some and b in others) or (a in others and b in some)]
 
 
 def lane_links(lane: int) -> list[str]:
+    """Return the links of a lane, one to each broker."""
     return [f"lane{lane}->broker{broker}" for broker in BROKERS]
 
 
 def lane_of_worker(worker: int) -> int:
-    """Worker 0 owns lane 1: lane 0 is the observer's."""
+    """Return the lane of a worker: worker 0 owns lane 1, because lane 0 belongs to the observer."""
     return worker + 1
 
 
 def bootstrap(ports: int, lane: int) -> str:
-    """The bootstrap addresses of a lane; `ports` is the cluster's prefix (190 → ports 19000 to 19099)."""
+    """Return the `bootstrap.servers` of a lane; `ports` is that of the cluster's `Address`."""
     return ",".join(f"127.0.0.1:{ports}{lane}{broker}" for broker in BROKERS)

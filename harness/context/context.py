@@ -1,12 +1,12 @@
-"""What a fault has before it: the cluster, the run's processes and names, and the history. And who has which role.
+"""The fault context: the cluster, processes, names and history of a run, and the resolution of roles to nodes.
 
-A target in a scenario is a role; it is resolved when the fault fires, and recorded:
+A scenario names the target of a fault by its role, which is resolved when the fault is injected:
 
-    broker-2  controller-1  broker-random      by number (random: chosen by the plan)
+    broker-2  controller-1                     the node of that number (broker-random: the plan chooses the number)
     leader:input/0  leader:output/3            the leader of that partition
-    transaction-coordinator:worker-0           of that worker's transactional id
-    group-coordinator                          of the workers' group
-    controller-leader                          the quorum's leader
+    transaction-coordinator:worker-0           the coordinator of that worker's transactional id
+    group-coordinator                          the coordinator of the workers' group
+    controller-leader                          the leader of the KRaft quorum
     worker-1                                   a worker
 """
 
@@ -33,6 +33,11 @@ F = TypeVar("F", bound=Event)
 
 @dataclass(frozen=True, kw_only=True)
 class FaultContext:
+    """Everything that a fault may use during a run.
+
+    `aborted` is set when the run is given up; waits then end at once.
+    """
+
     plan: Plan
     cluster: Cluster
     workers: Workers
@@ -41,7 +46,7 @@ class FaultContext:
     aborted: threading.Event = field(default_factory=threading.Event)
 
     def note(self, event: E) -> E:
-        """Write down what the nemesis did or saw."""
+        """Append an event to the history with the source `nemesis`, and return it as written."""
         return self.history.append("nemesis", event)
 
     @overload
@@ -67,15 +72,18 @@ class FaultContext:
         deadline_s: float,
         since: int = 0,
     ) -> Event:
-        """The first event of a kind that matches, from index `since` of the history on. Raises DeadlineError, at once
-        when the run is given up."""
+        """Wait for the first event of a kind that matches, from index `since` of the history on.
+
+        Raises DeadlineError after `deadline_s` seconds, or within half a second of the run being given up; `what`
+        names the event in the message.
+        """
         found: Event = self.history.wait(
             what, kind, match, deadline_s=deadline_s, since=since, abort=self.aborted.is_set
         )
         return found
 
     def node(self, role: str) -> str:
-        """The node that has a role now. Raises DeadlineError when nobody has it for twenty seconds."""
+        """Return the node that has a role now. Raises DeadlineError when no node has it for twenty seconds."""
         return until(f"a node that is {role}", lambda: self._node(role) or "", deadline_s=_RESOLVE_DEADLINE_S)
 
     def _node(self, role: str) -> str | None:

@@ -1,16 +1,16 @@
-"""The protocols of a fault. `Fault` is all that a fault must have; each further thing that it can do is a protocol.
+"""The protocols of a fault. `Fault` is required; each further protocol is an optional ability.
 
     class Flood:
         name: ClassVar = "flood"
-        about: ClassVar = "a topic is flooded with records of nobody"
+        about: ClassVar = "a topic is flooded with records that no worker wrote"
         params: ClassVar = FloodSpec                    # a FaultSpec with the fault's own keys
 
         def inject(self, context: FaultContext, fault: PlannedFault[FloodSpec]) -> Undo:
-            ...                                         # break it
-            return lambda: None                         # what undoes it
+            ...                                         # inject the fault
+            return lambda: None                         # undoes the fault
 
-As with Jepsen's nemesis, breaking returns what mends; a fault object holds no state of a run. What a fault needs from
-`inject` until its end is in the undo that it returns.
+`inject` returns the function that undoes the fault. A fault object holds no state of a run; anything that a fault needs
+between its injection and its end belongs to the undo that `inject` returns.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SpecIn = TypeVar("SpecIn", bound=FaultSpec, contravariant=True)
 
 
 class Undo(Protocol):
-    """Undoes a fault. Undoing twice must be harmless."""
+    """A callable that undoes a fault. It must be idempotent."""
 
     def __call__(self) -> object:
-        """Undo it."""
+        """Undo the fault."""
         ...
 
 
@@ -42,78 +42,86 @@ UndoIn = TypeVar("UndoIn", bound=Undo, contravariant=True)
 
 
 class Fault(Protocol[Spec]):
-    """One way to break things. `name` is its name in a scenario, `about` one line for lists, `params` the model of its
-    keys."""
+    """A kind of fault that a scenario can name. Every fault implements this protocol."""
 
     @property
     def name(self) -> str:
-        """The fault's name."""
+        """The name of the fault in a scenario."""
         ...
 
     @property
     def about(self) -> str:
-        """What it is, in one line."""
+        """A description of one line, for lists of faults."""
         ...
 
     @property
     def params(self) -> type[Spec]:
-        """The model of its keys in a scenario."""
+        """The model of the fault's keys in a scenario."""
         ...
 
     def inject(self, context: FaultContext, fault: PlannedFault[Spec]) -> Undo:
-        """Break it now; return what undoes it. Raises DeadlineError when what it is aimed at never appears (the run is
-        then vacuous); any other exception makes the run `unknown: harness-error`."""
+        """Inject the fault now, and return the function that undoes it.
+
+        A DeadlineError means that the fault's target never appeared, and makes the run vacuous. Any other exception
+        makes the verdict `unknown: harness-error`.
+        """
         ...
 
 
 @runtime_checkable
 class SelfTimed(Protocol[SpecIn, UndoIn]):
-    """A fault that ends by itself and not after `lasts_s`."""
+    """A fault that decides itself when it ends, instead of ending after `lasts_s`."""
 
     def hold(self, context: FaultContext, fault: PlannedFault[SpecIn], undo: UndoIn, /) -> None:
-        """Return when the fault is to be undone. `undo` is what `inject` returned. Raises DeadlineError when that never
-        comes."""
+        """Block until the fault is to be undone; `undo` is the value that `inject` returned.
+
+        Raises DeadlineError when the awaited condition does not occur.
+        """
         ...
 
 
 @runtime_checkable
 class Witness(Protocol[SpecIn]):
-    """A fault that must have had an effect for a green run to mean anything."""
+    """A fault that must have had an observable effect, or else the run is vacuous."""
 
     def missing(self, fault: PlannedFault[SpecIn], events: Events) -> str | None:
-        """What should have happened and did not, from the history alone; None when it did."""
+        """Return the effect that the history does not show, in words, or None when the fault had its effect."""
         ...
 
 
 @runtime_checkable
 class Wired(Protocol[SpecIn]):
-    """A fault on single requests, which needs the request proxy in their way."""
+    """A fault on single requests, which need to pass through the request proxy."""
 
     def wired(self, spec: SpecIn) -> list[str]:
-        """The links that must lead through it before work begins."""
+        """Return the links that must be routed through the request proxy before the workload starts."""
         ...
 
 
 @runtime_checkable
 class Drawn(Protocol):
-    """A fault that a seed can draw (`[random]` of a scenario)."""
+    """A fault that the table `[random]` of a scenario can draw from the seed."""
 
     def draw(self, chance: Chance, /) -> Mapping[str, Any] | None:
-        """The fault's keys, without `name`; None when the period has nothing left for it. It begins at the period's
-        `at_s` unless the keys say `when`."""
+        """Return the fault's keys without `name`, or None when the period has no target left for it.
+
+        The fault starts at `chance.at_s` unless the keys contain `when`.
+        """
         ...
 
 
 class NeedsCapabilities(Protocol):
-    """A fault that only some systems can be given (`harness/model/system.py`). A scenario that names another system is
-    refused."""
+    """A fault that needs capabilities of the system (`harness/model/system.py`).
+
+    A scenario is refused when its system does not have them.
+    """
 
     @property
     def needs(self) -> frozenset[Capability]:
-        """The capabilities that it needs."""
+        """The capabilities that the fault needs."""
         ...
 
 
 def fault(name: str) -> Fault[Any]:
-    """A fault by name or as FILE.py:NAME. Raises BadInput when there is none."""
+    """Return a fault by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
     return cast("Fault[Any]", registry.fault(name))

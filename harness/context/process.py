@@ -1,7 +1,7 @@
-"""One process of ours: configuration as JSON in a file, events as JSON lines on its stdout, commands on its stdin.
+"""A child process of a run: configuration in a JSON file, events as JSON lines on stdout, commands on stdin.
 
-The child asks the kernel to be killed when the thread that made it dies (PR_SET_PDEATHSIG), since a process stopped by
-SIGSTOP never sees its pipes close. So children must be made by a thread that outlives them; `Workers` sees to that.
+A child asks the kernel to kill it when the thread that started it ends (PR_SET_PDEATHSIG), because a process stopped by
+SIGSTOP does not notice that its pipes are closed. So the starting thread must outlive the child, as `Workers` ensures.
 """
 
 import contextlib
@@ -15,14 +15,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-# Of a worker whose client can do no more: the next incarnation takes over, and nobody calls it a crash.
+# The exit status of a worker after a fatal error of its client. It is not a crash: the next incarnation takes over.
 EXIT_FATAL = 17
 EventSink = Callable[[dict[str, Any]], None]
 
 
 class Child:
-    """A running child. `environment`: variables beside ours. `on_event` is called, in a thread of its own, with each
-    event; `on_exit` once, at the end."""
+    """A child process that runs the Python module `module`.
+
+    `folder` receives `<name>.json`, the configuration, and `<name>.stderr`. `environment` adds environment variables.
+    `on_event` is called with each event, and `on_exit` once with the exit code, in a separate thread.
+    """
 
     def __init__(
         self,
@@ -54,14 +57,16 @@ class Child:
 
     @property
     def pid(self) -> int:
+        """The process id."""
         return self._process.pid
 
     @property
     def running(self) -> bool:
+        """Whether the process has not ended."""
         return self._process.poll() is None
 
     def send(self, command: str, **fields: Any) -> None:
-        """Send a command; one that is dead does not mind."""
+        """Send a command; nothing happens if the process has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"command": command, **fields}).encode() + b"\n")
@@ -70,11 +75,12 @@ class Child:
             pass
 
     def signal(self, number: signal.Signals) -> None:
+        """Send a signal; nothing happens if the process has ended."""
         if self.running:
             self._process.send_signal(number)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it ended within that time, its last event read."""
+        """Return whether the process ended within `timeout_s` seconds; if so, its events have been read."""
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -83,7 +89,7 @@ class Child:
         return True
 
     def kill(self) -> None:
-        """SIGKILL, which ends a stopped process too."""
+        """Send SIGKILL, which also ends a stopped process, and wait up to ten seconds for the end."""
         self.signal(signal.SIGKILL)
         self.wait(10)
 
@@ -93,7 +99,7 @@ class Child:
             try:
                 event = json.loads(line)
             except json.JSONDecodeError:
-                continue  # the last line of a process that was killed while it wrote
+                continue  # the incomplete last line of a process that was killed
             self._on_event(event)
         code = self._process.wait()
         self._process.stdout.close()

@@ -1,8 +1,8 @@
-"""The processes of a run: workers, generator, observer. Started, restarted, stopped, killed; watched all the while.
+"""The processes of a run: it starts, restarts, stops and kills the workers, the generator and the observers.
 
-A worker that ends by itself (a fatal error of its client) or is killed is started again as the next incarnation, as
-an orchestrator would do it, unless a fault holds it down. Children are made by one thread that lives as long as the
-workers: the kernel kills a child when the thread that made it ends.
+A worker that is killed, or that ends after a fatal error of its client, is restarted as its next incarnation, as an
+orchestrator would do, unless a fault keeps it down. One thread starts all processes and lives as long as they do,
+because the kernel kills a child when the thread that started it ends.
 """
 
 import signal
@@ -29,12 +29,12 @@ from onceproof.harness.record.history import History
 _RESTARTS_MAX = 60
 _RESTART_PAUSE_S = 0.3
 _STOP_DEADLINE_S = 25.0
-_OBSERVERS_DEADLINE_S = 75.0  # on a slow machine one may still have to see its first record
+_OBSERVERS_DEADLINE_S = 75.0  # on a slow machine an observer may still wait for its first record
 
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """Names of the modules that are run as processes. The harness does not know the ones that come with onceproof."""
+    """The names of the modules that run as worker, generator and observer, which are not part of the harness."""
 
     worker: str
     generator: str
@@ -42,7 +42,10 @@ class Programs:
 
 
 class Workers:
-    """All processes of one run. Safe to use from several threads."""
+    """All processes of one run. The methods are safe to use from several threads.
+
+    `crashes` has one line for each process that ended unexpectedly or reported an invalid event.
+    """
 
     def __init__(
         self,
@@ -55,34 +58,36 @@ class Workers:
         programs: Programs,
         stops: bool = True,
     ) -> None:
-        """`programs`: what is run as worker, generator and observer; `stops`: whether workers stop at the phases at
-        which the plan has faults."""
+        """Prepare the processes of a run without starting them.
+
+        `folder` is the run folder. With `stops`, workers stop at the phases at which the plan has faults.
+        """
         self._programs = programs
         self._stops = stops
         self._plan, self._cluster, self._names, self._history, self._folder = plan, cluster, names, history, folder
         self._workload = registry.workload(plan.scenario.workload.name)
-        self._maker = ThreadPoolExecutor(1, thread_name_prefix="makes processes")
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="process starter")
         self._lock = threading.RLock()
         self._children: dict[str, Child] = {}
         self._incarnations: dict[int, int] = {}
         self._transactions: dict[int, int] = {}
         self._fired: set[str] = set()
-        self._held_down: set[int] = set()
+        self._kept_down: set[int] = set()
         self._taken_over: dict[int, set[int]] = {}
         self._replaced: list[Child] = []
         self._stopping = False
         self.crashes: list[str] = []
 
     def start(self) -> None:
-        """Workers, observer, and the generator, which waits: its first record must find the others there."""
+        """Start the workers, the observers and the generator, which sends no input before `send_load`."""
         for worker in range(self._plan.scenario.workload.workers):
-            self._maker.submit(self._start_worker, worker).result()
+            self._starter.submit(self._start_worker, worker).result()
         if self._plan.scenario.workload.observer:
-            self._maker.submit(self._start_observers).result()
-        self._maker.submit(self._start_generator).result()
+            self._starter.submit(self._start_observers).result()
+        self._starter.submit(self._start_generator).result()
 
     def send_load(self) -> None:
-        """Let the generator begin."""
+        """Let the generator send inputs."""
         self._children["generator"].send("begin")
 
     def _start_generator(self) -> None:
@@ -96,16 +101,16 @@ class Workers:
             "ledger": str(self._folder / "ledger"),
             **work.model_dump(include={"records", "records_per_s", "record_bytes", "keys", "key_skew", "partitions"}),
         }
-        self._make("generator", self._programs.generator, config, {})
+        self._start_process("generator", self._programs.generator, config, {})
 
     def start_other(self, worker: int, module: str, config: Mapping[str, Any]) -> None:
-        """Run another program in the place of a worker, once: as its first incarnation, on the observer's lane."""
-        self._held_down.add(worker)  # when it has ended, no worker starts in its place
+        """Run the module `module` once in place of a worker, as its first incarnation, on the observer's lane."""
+        self._kept_down.add(worker)  # when it has ended, no worker is started in its place
         whole = {**self._common(), "worker": worker, **config}
-        self._maker.submit(self._make, f"worker-{worker}", module, whole, {"incarnation": 1}).result()
+        self._starter.submit(self._start_process, f"worker-{worker}", module, whole, {"incarnation": 1}).result()
 
     def fixed(self, worker: int) -> list[int] | None:
-        """The partitions that the configuration gives a worker; None when the group does."""
+        """Return the input partitions that a worker has by configuration, or None when its group assigns them."""
         if self._workload.wiring.assignment == "group":
             return None
         work = self._plan.scenario.workload
@@ -113,65 +118,76 @@ class Workers:
             owners = {worker, *self._taken_over.get(worker, ())}
         return [partition for partition in range(work.partitions) if partition % work.workers in owners]
 
-    # What faults do to workers
+    # Actions of faults
 
     def pid(self, worker: int) -> int:
+        """Return the process id of a worker's current incarnation."""
         return self._worker(worker).pid
 
     def incarnation(self, worker: int) -> int:
+        """Return the number of a worker's current incarnation, from 1."""
         with self._lock:
             return self._incarnations[worker]
 
     def pause(self, worker: int) -> None:
+        """Stop a worker's process with SIGSTOP."""
         self._worker(worker).signal(signal.SIGSTOP)
 
     def resume(self, worker: int) -> None:
-        """SIGCONT; harmless to one that runs or is dead."""
+        """Resume a worker's process with SIGCONT; this has no effect on a process that runs or has ended."""
         self._worker(worker).signal(signal.SIGCONT)
 
     def kill(self, worker: int) -> None:
-        """SIGKILL, and no new incarnation until `release`."""
+        """Kill a worker with SIGKILL, and start no further incarnation until `release`."""
         with self._lock:
-            self._held_down.add(worker)
+            self._kept_down.add(worker)
         self._worker(worker).kill()
 
     def leave(self, worker: int) -> None:
-        """Ask a worker to end after its transaction, and so to leave its group; the next incarnation joins it again."""
+        """Ask a worker to end after its transaction and so to leave its group; its next incarnation rejoins it."""
         self._worker(worker).send("stop")
 
     def replace(self, worker: int, by: int) -> Child:
-        """Give a worker's partitions to another process although it still lives, as an orchestrator does that takes it
-        for dead: to its own next incarnation, or to worker `by`, which is started anew. Returns the process that was
-        replaced; nobody starts it again."""
+        """Give a worker's partitions to another process while the worker still lives, as if it were taken for dead.
+
+        The partitions go to the worker's next incarnation if `by` is the worker itself, otherwise to worker `by`, which
+        is restarted with its own partitions and these. Returns the replaced process, which is not restarted.
+        """
         with self._lock:
             old = self._children[f"worker-{worker}"]
             self._replaced.append(old)
         if by == worker:
-            self._maker.submit(self._start_worker, worker).result()
+            self._starter.submit(self._start_worker, worker).result()
             return old
         with self._lock:
             self._taken_over.setdefault(by, set()).add(worker)
-            self._held_down.add(worker)
-        self._worker(by).kill()  # its next incarnation has both shares
+            self._kept_down.add(worker)
+        self._worker(by).kill()  # its next incarnation has the partitions of both workers
         return old
 
     def release(self, worker: int) -> None:
-        """Start the next incarnation of a worker that `kill` holds down; otherwise harmless."""
+        """Start the next incarnation of a worker that `kill` keeps down; otherwise do nothing."""
         with self._lock:
-            if worker not in self._held_down:
+            if worker not in self._kept_down:
                 return
-            self._held_down.discard(worker)
+            self._kept_down.discard(worker)
         if not self._worker(worker).running and not self._stopping:
-            self._maker.submit(self._start_worker, worker).result()
+            self._starter.submit(self._start_worker, worker).result()
 
     def go(self, worker: int, stop: str, *, abort: bool = False) -> None:
-        """Let a worker that stopped at a phase for this fault go on, or abort there."""
+        """Let a worker that waits at the stop `stop` continue, or abort its transaction with `abort`.
+
+        A stop is identified by the id of its fault, followed by the key that `FaultSpec.stops` has for it.
+        """
         self._worker(worker).send("go", fault=stop, abort=abort)
 
-    # The end
+    # The end of a run
 
     def finish_generator(self, deadline_s: float) -> None:
-        """Ask for the tail and wait for the end of the ledger. Raises DeadlineError, HarnessError."""
+        """Ask the generator to send its last inputs, and wait for it to end.
+
+        Raises DeadlineError after `deadline_s` seconds, and HarnessError when it ended without completing the ledger.
+        """
         generator = self._children["generator"]
         generator.send("stop")
         until("the generator to finish", lambda: not generator.running, deadline_s=deadline_s)
@@ -180,19 +196,20 @@ class Workers:
             raise HarnessError(f"the generator ended early: {_tail(generator.stderr)}")
 
     def stop_workers(self) -> None:
-        """Stop every worker after its transaction; kill one that does not end in time."""
+        """Stop every worker after its transaction; kill those that have not ended after 25 seconds."""
         self._stopping = True
         self._stop([name for name in self._children if name.startswith("worker-")], _STOP_DEADLINE_S)
 
     def stop_observers(self) -> None:
+        """Stop every observer; kill those that have not ended after 75 seconds."""
         self._stop([name for name in self._children if name.startswith("observer-")], _OBSERVERS_DEADLINE_S)
 
     def close(self) -> None:
-        """Kill whatever is left. Twice is harmless."""
+        """Kill every process that still runs. This call is idempotent."""
         self._stopping = True
         for child in [*self._children.values(), *self._replaced]:
             child.kill()
-        self._maker.shutdown()
+        self._starter.shutdown()
 
     def _stop(self, names: list[str], deadline_s: float) -> None:
         for name in names:
@@ -203,7 +220,7 @@ class Workers:
                 self._history.append("harness", KilledAtStop(process=name, after_s=deadline_s))
                 self._children[name].kill()
 
-    # Making processes
+    # Starting processes
 
     def _start_worker(self, worker: int) -> None:
         work, pipeline = self._plan.scenario.workload, self._workload
@@ -213,7 +230,7 @@ class Workers:
             incarnation = self._incarnations.get(worker, 0) + 1
             self._incarnations[worker] = incarnation
         if incarnation > _RESTARTS_MAX:
-            self.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and never stayed")
+            self.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and ended each time")
             return
         stops = [
             {"phase": when.phase, "count": when.count, "fault": fault.id + moment}
@@ -256,7 +273,7 @@ class Workers:
             ),
         }
         extra = {"incarnation": incarnation}
-        self._make(f"worker-{worker}", self._programs.worker, config, extra, clients.prepare(work.client))
+        self._start_process(f"worker-{worker}", self._programs.worker, config, extra, clients.prepare(work.client))
 
     def _start_observers(self) -> None:
         other = "librdkafka" if clients.family(self._plan.scenario.workload.client) == "java" else "java"
@@ -270,7 +287,7 @@ class Workers:
                 "ledger": str(self._folder / "ledger" / role),
             }
             Path(config["ledger"]).mkdir(parents=True, exist_ok=True)
-            self._make(f"observer-{role}", self._programs.observer, config, {})
+            self._start_process(f"observer-{role}", self._programs.observer, config, {})
 
     def _common(self, lane: int = topology.OBSERVER_LANE) -> dict[str, Any]:
         return {
@@ -278,7 +295,7 @@ class Workers:
             "client_config": dict(self._plan.scenario.client_config),
         }
 
-    def _make(
+    def _start_process(
         self,
         name: str,
         module: str,
@@ -290,7 +307,7 @@ class Workers:
             try:
                 event = parse({**raw, **extra})
             except ValueError as error:
-                self.crashes.append(f"{name} reported an event that is none: {error}")
+                self.crashes.append(f"{name} reported an invalid event: {error}")
                 return
             self._remember(name, event)
             self._history.append(name, event)
@@ -310,7 +327,7 @@ class Workers:
         self._history.append(name, Started(pid=child.pid, **extra))
 
     def _remember(self, name: str, event: Event) -> None:
-        """What the next incarnation must know: which transaction comes next, which stops are behind it."""
+        """Record what the next incarnation must know: the last transaction's number and the stops already reached."""
         with self._lock:
             if isinstance(event, Began):
                 self._transactions[int(name.split("-")[1])] = event.transaction
@@ -321,16 +338,16 @@ class Workers:
         def ended(child: Child, code: int) -> None:
             self._history.append(name, Exited(code=code, **extra))
             if code not in (0, EXIT_FATAL, -signal.SIGKILL):
-                self.crashes.append(f"{name} ended with status {code}: {_tail(child.stderr)}")
+                self.crashes.append(f"{name} ended with exit status {code}: {_tail(child.stderr)}")
             if not name.startswith("worker-"):
                 return
             worker = int(name.split("-")[1])
             with self._lock:
-                stay_down = self._stopping or worker in self._held_down or child in self._replaced
+                stay_down = self._stopping or worker in self._kept_down or child in self._replaced
             if not stay_down:
                 time.sleep(_RESTART_PAUSE_S)
                 if not self._stopping:
-                    self._maker.submit(self._start_worker, worker)
+                    self._starter.submit(self._start_worker, worker)
 
         return ended
 

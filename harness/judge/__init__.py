@@ -1,0 +1,1 @@
+"""Decides whether a run could have failed, and whether its result is the expected one."""

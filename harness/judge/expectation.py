@@ -1,4 +1,4 @@
-"""What a scenario expects against what came out: met or not, in words; of a bug, whether it is proved or refuted."""
+"""Compares the result of a run with the scenario's expectation, and decides whether a bug is proved or refuted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,11 @@ from onceproof.harness.record.results import Finding, Reason, Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class Met:
+    """Whether the expectation was met, with the reason in words.
+
+    `result` is `proved` or `refuted` for a scenario about a bug, and empty if it is neither or there is no bug.
+    """
+
     met: bool
     says: str
     result: Result = ""
@@ -18,7 +23,10 @@ class Met:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """What came out of a run: the verdict with what it rests on, its history, and its versions."""
+    """The result of a run: its verdict, findings, reasons for `unknown`, history and versions.
+
+    `versions` has the keys `kafka`, `client` and `transaction.version` if the scenario is about a bug.
+    """
 
     word: Verdict
     findings: Sequence[Finding]
@@ -28,7 +36,10 @@ class RunOutcome:
 
 
 def judge(scenario: Scenario, came: RunOutcome) -> Met:
-    """A scenario about a bug expects it where it is not fixed, and a valid run where it is."""
+    """Return whether the run is as its scenario expects.
+
+    A scenario about a bug expects the bug in the versions in which it is not fixed, and a valid run in the others.
+    """
     wanted, bug = _met(scenario.expect, came), scenario.bug
     if bug is None:
         return wanted
@@ -39,30 +50,33 @@ def judge(scenario: Scenario, came: RunOutcome) -> Met:
         client=came.versions["client"],
         transaction_version=int(came.versions["transaction.version"]),
     )
-    where = f"{bug.issue} is {'not fixed' if affected else 'fixed'} here"
+    where = f"{bug.issue} is {'not fixed' if affected else 'fixed'} in these versions"
     chosen = wanted if affected else refuted
-    return Met(met=chosen.met, says=f"{where}: {chosen.says}", result=result)
+    return Met(met=chosen.met, says=f"{where}; {chosen.says}", result=result)
 
 
-def _met(expect: Expect, came: RunOutcome) -> Met:
-    """A negative control that was vacuous is not met."""
+def _met(expect: Expect, outcome: RunOutcome) -> Met:
+    """Compare a run with an expectation; a vacuous run does not meet one, even if its findings match."""
     want, classes = expect.expected_verdict, expect.findings
-    got = sorted({finding.cls for finding in came.findings})
-    wish = f"expected {want}" + (f" with exactly {', '.join(sorted(classes))}" if classes else "")
-    if came.word != want:
-        return Met(met=False, says=f"{wish}; the verdict is {came.word}")
+    got = sorted({finding.cls for finding in outcome.findings})
+    wish = want + (f" with exactly {', '.join(sorted(classes))}" if classes else "")
+    if outcome.word != want:
+        return Met(met=False, says=f"expected {wish}; the verdict is {outcome.word}")
     if classes and got != sorted(set(classes)):
-        return Met(met=False, says=f"{wish}; found {', '.join(got)}")
-    weak = [reason.kind for reason in came.reasons if reason.kind in ("vacuous", "harness-error")]
+        return Met(met=False, says=f"expected {wish}; found {', '.join(got)}")
+    weak = [reason.kind for reason in outcome.reasons if reason.kind in ("vacuous", "harness-error")]
     if weak:
-        return Met(met=False, says=f"{wish}; met, but the run is {weak[0]}")
-    if expect.client_error is not None and not expect.client_error.seen(came.events):
-        return Met(met=False, says=f"{wish} and {expect.client_error}, which no worker met")
-    return Met(met=True, says=f"{wish}{f' and {expect.client_error}' if expect.client_error else ''}; so it is")
+        return Met(met=False, says=f"expected {wish}; the findings match, but the run is not reliable: {weak[0]}")
+    if expect.client_error is None:
+        return Met(met=True, says=f"as expected: {wish}")
+    if not expect.client_error.seen(outcome.events):
+        return Met(met=False, says=f"expected {wish} and the error {expect.client_error}, which no worker reported")
+    return Met(met=True, says=f"as expected: {wish} and the error {expect.client_error}")
 
 
-def _refuted(expect: Expect, came: RunOutcome) -> Met:
-    valid = _met(Expect(verdict="valid"), came)
-    if valid.met and expect.client_error is not None and expect.client_error.seen(came.events):
-        return Met(met=False, says=f"expected valid and no {expect.client_error}, which a worker met")
+def _refuted(expect: Expect, outcome: RunOutcome) -> Met:
+    """Return whether the run is valid and shows no sign of the bug."""
+    valid = _met(Expect(verdict="valid"), outcome)
+    if valid.met and expect.client_error is not None and expect.client_error.seen(outcome.events):
+        return Met(met=False, says=f"expected valid without the error {expect.client_error}, which a worker reported")
     return valid

@@ -1,9 +1,9 @@
-"""Whether a green run could have been red: what must have happened, read from the history alone.
+"""Decides from the history whether a run is vacuous: whether it could not have shown what it claims.
 
-For each fault: it was injected; it had the effect that it stands for (`Witness`); a transaction was committed between
-injection and heal (when it lasts), and one after the heal. And what the scenario asks for: that many transactions open
-when the fault struck, that many inputs acknowledged. (Whether the live observer saw anything is asked by
-`verifiers/readers.py`.)
+Each fault must have been injected, must have had its effect (`Witness`), and must have been healed. A transaction must
+have been committed between injection and heal, if the fault lasts long enough, and another one after the heal. The
+scenario may require a number of transactions that are open at each injection, and it requires a number of acknowledged
+inputs. (`verifiers/readers.py` checks that the live observer read records.)
 """
 
 from onceproof.harness.context.fault import SelfTimed, Witness, fault
@@ -21,12 +21,12 @@ from onceproof.harness.record.events import (
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Reason
 
-# A shorter fault need not have a commit under it.
+# A fault that lasts at least this long must have a commit between injection and heal.
 LASTS_LONG_S = 3.0
 
 
 def vacuous(plan: Plan, events: Events) -> list[Reason]:
-    """Every reason for which this run shows less than it claims."""
+    """Return every reason for which the run is vacuous; none if it is not."""
     found = [problem for planned in plan.faults for problem in _problems(planned, plan, events)]
     if events.first(Outcome, type="ok") is None:
         found.append("no worker ever committed")
@@ -62,7 +62,7 @@ def _must_commit_under(planned: PlannedFault[FaultSpec], plan: Plan, events: Eve
     if not plan.scenario.expect.commit_under_fault or isinstance(fault(planned.name), SelfTimed):
         return False
     target = events.first(FaultTarget, fault=planned.id)
-    # While the only worker is hit nobody can commit.
+    # No worker can commit while a fault affects the only one.
     alone = plan.scenario.workload.workers == 1 and target is not None and target.role.startswith("worker-")
     return planned.spec.lasts_s >= LASTS_LONG_S and not alone
 
@@ -72,5 +72,7 @@ def _too_few_open(planned: PlannedFault[FaultSpec], wanted: int, events: Events)
         return []
     found = events.the(FaultBegins, fault=planned.id).open_transactions
     if found is None:
-        return ["the cluster did not say which transactions were open when it struck"]
-    return [f"{len(found)} transactions were open when it struck, {wanted} wanted"] if len(found) < wanted else []
+        return ["the cluster did not report the open transactions when it was injected"]
+    if len(found) < wanted:
+        return [f"only {len(found)} of at least {wanted} transactions were open when it was injected"]
+    return []

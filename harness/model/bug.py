@@ -1,16 +1,16 @@
-"""A published bug as a scenario: where it is fixed, what was found, and the same without the lever.
+"""A scenario that reproduces a published bug names its issue and the versions in which it is fixed.
 
     [bug]
     issue = "KAFKA-17754"
 
-    [[bug.fixed]]                    # where all of one table holds it must not be found
-    transaction_version = [2]        # in force: the lower of client and brokers
+    [[bug.fixed]]                    # the bug is fixed if all keys of one such table match
+    transaction_version = [2]        # the version in force, the lower of the client's and the brokers'
 
     [expect]
-    findings = ["aborted-read"]      # elsewhere exactly this must be found; or client_error = { … }, for liveness
+    findings = ["aborted-read"]      # expected where the bug is not fixed; or client_error = { … }, for liveness
 
-A run then says `proved` (what is expected of the bug was found), `refuted` (the lever fired and the run is valid), or
-neither, and is as expected when that is what `fixed` says of this client, these brokers and this version.
+The result of a run is `proved` if the expectation is met, `refuted` if the faults took effect and the run is valid, and
+neither otherwise. The run is as expected if its result agrees with `fixed` for its client, brokers and versions.
 """
 
 from typing import Annotated, Literal
@@ -27,7 +27,13 @@ Result = Literal["proved", "refuted", ""]
 
 
 class FixedSpec(Strict):
-    """Where the bug is not: `kafka` and `client_version` as in `>=4.2.0`, `transaction_version` one of these."""
+    """A table `[[bug.fixed]]`: versions in which the bug is fixed. Keys that are not set match everything.
+
+    - `kafka`: Kafka versions, as a version specifier such as `>=4.2.0`.
+    - `client`: the client library, `librdkafka` or `java`.
+    - `client_version`: versions of the client library, as a version specifier.
+    - `transaction_version`: values of `transaction.version` in force, the lower of the client's and the brokers'.
+    """
 
     kafka: str = ""
     client: clients.Family | None = None
@@ -40,10 +46,11 @@ class FixedSpec(Strict):
         try:
             SpecifierSet(text)
         except InvalidSpecifier:
-            raise ValueError("expected versions as in >=4.2.0") from None
+            raise ValueError("expected a version specifier such as >=4.2.0") from None
         return text
 
     def holds(self, *, kafka: str, client: str, transaction_version: int) -> bool:
+        """Return whether all keys match a Kafka version, a client (`java==3.9.2`) and the version in force."""
         return (
             kafka in SpecifierSet(self.kafka)
             and self.client in (None, clients.family(client))
@@ -53,26 +60,38 @@ class FixedSpec(Strict):
 
 
 class BugSpec(Strict):
-    """`transaction_version`: those in force under which the lever has something to take hold of; empty, all."""
+    """The table `[bug]` of a scenario: the bug that it reproduces.
+
+    - `issue`: the issue of the bug, such as `KAFKA-17754`.
+    - `transaction_version`: values of `transaction.version` in force under which the scenario's faults can take effect.
+      A matrix skips other combinations. An empty list means all values.
+    - `fixed`: the versions in which the bug is fixed; one matching table is enough.
+    """
 
     issue: Annotated[str, Field(min_length=1)]
     transaction_version: Annotated[tuple[int, ...], Field(strict=False)] = ()
     fixed: Annotated[tuple[FixedSpec, ...], Field(strict=False)] = ()
 
     def affects(self, *, kafka: str, client: str, transaction_version: int) -> bool:
+        """Return whether the bug is not fixed in these versions, which are those of `FixedSpec.holds`."""
         where = {"kafka": kafka, "client": client, "transaction_version": transaction_version}
         return not any(each.holds(**where) for each in self.fixed)  # type: ignore[arg-type]
 
 
 class ClientErrorSpec(Strict):
-    """An error that a worker's client gave, by the call and by its own name for it."""
+    """The key `client_error` of `[expect]`: an error that a worker's client must have reported.
+
+    - `call`: the client call that failed, such as `commit` or `abort`.
+    - `code`: the client's own name of the error, such as `INVALID_TXN_STATE`.
+    - `fatal`: whether the error was fatal for the producer.
+    """
 
     call: str
     code: str
     fatal: bool = True
 
     def seen(self, events: Events) -> bool:
-        """Whether a worker met it."""
+        """Return whether a client reported the error."""
         return events.first(ClientError, call=self.call, code=self.code, fatal=self.fatal) is not None
 
     def __str__(self) -> str:

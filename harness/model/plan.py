@@ -1,7 +1,8 @@
-"""The plan: scenario and seed in, every choice made, out. Pure: no clock, no network, the same bytes each time.
+"""The plan: a scenario with every random choice made from a seed. The same inputs give the same bytes.
 
-What the seed decides: the payloads, each `random` in a target, and the faults of random periods. What it does not
-decide: which node has a role when a fault fires; that is resolved then and recorded in the history.
+Planning uses neither the clock nor the network. The seed determines the payloads, each `random` in a target, and the
+faults of random periods. It does not determine which node has a role when a fault is injected; that is resolved during
+the run and recorded in the history.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from onceproof.harness.record import documents
 SCHEMA_VERSION = 1
 TAIL_S = 1.5
 _LATEST_S = 300
-_LATER_S = 120  # a fault ends later than it was meant to where the cluster is slow
+_SLOW_S = 120  # on a slow machine a fault may end this much later than planned
 
 
 Spec = TypeVar("Spec", bound=FaultSpec, covariant=True)
@@ -28,19 +29,27 @@ Spec = TypeVar("Spec", bound=FaultSpec, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFault(Generic[Spec]):
-    """A fault with its choices made. `id` is `<index>-<name>` and names it in the history; `spec` is what the scenario
-    says of it, in the fault's own model."""
+    """A fault whose random choices are made.
+
+    `id` is `<index>-<name>` and identifies the fault in the history; `spec` has the fault's keys, in its own model.
+    """
 
     id: str
     spec: Spec
 
     @property
     def name(self) -> str:
+        """The name of the fault, as in the scenario."""
         return self.spec.name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
+    """A scenario with its seed and its faults, in the order of their numbers.
+
+    `records_max` is the maximum number of inputs that the generator sends.
+    """
+
     scenario: Scenario
     seed: int
     faults: tuple[PlannedFault[FaultSpec], ...]
@@ -48,17 +57,20 @@ class Plan:
 
     @property
     def lasts_s(self) -> float:
-        """How long the work takes when all goes well: the records at their rate, or the last fault's end."""
+        """The planned duration of the workload in seconds, without delays.
+
+        It is the time to send the records at their rate, or the end of the last fault that starts at a time.
+        """
         work = self.scenario.workload
         return max(work.records / work.records_per_s, _ends_s(self.faults))
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the plan's hash; topics, group and transactional ids derive from it."""
+        """The first eight hexadecimal digits of the plan's SHA-256; topics, groups and transactional ids contain it."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, so that equal plans are equal bytes."""
+        """Return the plan as JSON with sorted keys and without secrets; equal plans give equal bytes."""
         scenario = self.scenario.model_dump(mode="json", exclude={"faults"})
         scenario["client"] = {"config": _without_secrets(self.scenario.client_config)}
         document = {
@@ -72,20 +84,22 @@ class Plan:
 
 
 def make(scenario: Scenario, seed: int) -> Plan:
-    """Make every random choice of a scenario. The same scenario and seed give the same plan."""
+    """Make every random choice of a scenario from a seed, and return the plan."""
     dice = random.Random(f"onceproof {scenario.name} {seed}")
     drawn = random_faults.faults(scenario.random, scenario.workload, dice) if scenario.random else ()
     specs = [*(_choose(spec, dice, scenario) for spec in scenario.faults), *drawn]
-    faults = tuple(PlannedFault(id=f"{index}-{registry.fault(spec.name).name}", spec=spec) for index, spec in enumerate(specs))
+    faults = tuple(
+        PlannedFault(id=f"{index}-{registry.fault(spec.name).name}", spec=spec) for index, spec in enumerate(specs)
+    )
     work = scenario.workload
-    latest_s = max(_LATEST_S, _ends_s(faults) + _LATER_S)
+    latest_s = max(_LATEST_S, _ends_s(faults) + _SLOW_S)
     records_max = max(work.records, round(work.records_per_s * latest_s)) + round(work.records_per_s * TAIL_S)
     return Plan(scenario=scenario, seed=seed, faults=faults, records_max=records_max)
 
 
 def read(path: Path) -> Plan:
-    """Read a plan.json back. Raises BadInput when it is missing or is not one."""
-    raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="a run's folder has a plan.json")
+    """Read a plan.json. Raises BadInput when it is missing or is not a plan of this schema version."""
+    raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="a run folder has a plan.json")
     with documents.as_told(path):
         faults = [{key: value for key, value in fault.items() if key != "id"} for fault in raw["faults"]]
         scenario = parse({**raw["scenario"], "faults": faults}, where=str(path))
@@ -97,7 +111,7 @@ def read(path: Path) -> Plan:
 
 
 def _ends_s(faults: Sequence[PlannedFault[FaultSpec]]) -> float:
-    """When the last fault that has a time is meant to end."""
+    """Return the planned end of the last fault with `at_s`, in seconds; 0 if there is none."""
     ends = (fault.spec.at_s + fault.spec.lasts_s for fault in faults if fault.spec.at_s is not None)
     return max(ends, default=0.0)
 

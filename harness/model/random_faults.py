@@ -1,12 +1,12 @@
-"""F17: faults drawn from a seed, several at once.
+"""Draws the faults of a scenario's table `[random]` from the seed.
 
     [random]
-    periods = 2          # of period_s each
-    period_s = 30
+    periods = 2
+    period_s = 30        # seconds per period
 
-Each period gets a set of one to three faults, or none (one period in four): a pipeline that is left alone must be
-right, too. A set takes at most one node away, so that what is left can go on, and hits no worker twice. What a fault
-draws is its own affair (`draw`); a fault without it is never drawn.
+Each period has a set of one to three faults, or none in one case of four, because a pipeline without faults must be
+correct, too. A set affects at most one node, so that the other nodes can continue, and no worker more than once. Each
+fault draws its own keys (`draw`); a fault without that method is never drawn.
 """
 
 import random
@@ -17,14 +17,22 @@ from typing import Any
 from onceproof.harness.model import registry
 from onceproof.harness.model.spec import FaultSpec, RandomSpec, WorkloadSpec
 
-_FREE = 0.25
+_IDLE_SHARE = 0.25  # the share of periods without a fault
 _SET_MAX = 3
 _EARLIEST_S, _LATEST_S = 2.0, 12.0
 
 
 @dataclass
 class Chance:
-    """What a fault may choose from in one period. `worker` and `node` may be asked once a fault; None: none is left."""
+    """The choices of the faults of one period. A fault calls `worker` and `node` at most once each.
+
+    `dice`          the random generator of the plan
+    `topics`        the workload's own names of the output topics
+    `partitions`    the number of partitions of each topic
+    `at_s`          the start of the fault, in seconds after the first inputs were sent
+    `workers`       the workers that no fault of this period affects yet
+    `nodes`         the roles of nodes to choose from; empty once a fault of this period affects a node
+    """
 
     dice: random.Random
     topics: tuple[str, ...]
@@ -34,11 +42,11 @@ class Chance:
     nodes: list[str] = field(default_factory=list)
 
     def worker(self) -> int | None:
-        """A worker that nothing hits in this period."""
+        """Draw a worker that no other fault of this period affects; None if there is none."""
         return self.workers.pop(self.dice.randrange(len(self.workers))) if self.workers else None
 
     def node(self) -> str | None:
-        """The role of a node, when no other fault takes one away in this period."""
+        """Draw the role of a node; None if another fault of this period affects a node."""
         if not self.nodes:
             return None
         role = self.dice.choice(self.nodes)
@@ -46,15 +54,16 @@ class Chance:
         return role
 
     def seconds(self, low: float, high: float) -> float:
+        """Draw a duration in seconds between `low` and `high`, in steps of 0.1 s."""
         return round(self.dice.uniform(low, high), 1)
 
 
 def faults(periods: RandomSpec, work: WorkloadSpec, dice: random.Random) -> Iterator[FaultSpec]:
-    """The faults of a scenario's random periods, in their order."""
+    """Draw the faults of a scenario's random periods, in the order of the periods."""
     topics = registry.workload(work.name).topics
     drawable = _drawable()
     for period in range(periods.periods):
-        if dice.random() < _FREE:
+        if dice.random() < _IDLE_SHARE:
             continue
         begins = period * periods.period_s
         chance = Chance(
@@ -74,13 +83,13 @@ def faults(periods: RandomSpec, work: WorkloadSpec, dice: random.Random) -> Iter
 
 
 def _drawable() -> Mapping[str, Callable[[Chance], Mapping[str, Any] | None]]:
-    """The faults that can be drawn (`harness.context.fault.Drawn`): name → what draws its keys."""
+    """Return the `draw` method of each fault that has one (`harness.context.fault.Drawn`), by the fault's name."""
     draws = {name: getattr(registry.fault(name), "draw", None) for name in registry.names("fault")}
     return {name: draw for name, draw in draws.items() if draw is not None}
 
 
 def _roles(topics: tuple[str, ...], partitions: int, workers: int) -> list[str]:
-    """A node by what it does: any of these hits somebody's path."""
+    """Return the roles of nodes that a fault may choose from; the pipeline depends on each of them."""
     return [
         *(f"broker-{number}" for number in (1, 2, 3)),
         "controller-leader",

@@ -1,10 +1,10 @@
-"""Finds what can be added: faults, checks, workloads and systems, by name or in a file of one's own.
+"""Finds faults, checks, workloads and systems, by their registered name or in a Python file.
 
     registry.fault("kill")                 an entry point of the group `onceproof.faults`
     registry.workload("orders.py:ORDERS")  the attribute ORDERS of a Python file
 
-onceproof declares its own parts as entry points in pyproject.toml, as a package from elsewhere does
-(docs/extending.md), so nothing in the harness names a module that stands above it.
+onceproof declares its own parts as entry points in pyproject.toml, as other packages do (docs/extending.md). So the
+harness does not import the modules that are built on it.
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ _GROUPS: Mapping[Kind, str] = {
 
 
 class FaultKind(Protocol):
-    """What a plan needs of a fault. What a run needs of it is `harness/context/fault.py`."""
+    """The attributes of a fault that a plan needs. `harness/context/fault.py` has those that a run needs."""
 
     name: str
     about: str
@@ -39,12 +39,12 @@ class FaultKind(Protocol):
 
 @cache
 def names(kind: Kind) -> tuple[str, ...]:
-    """The registered names of a kind, sorted."""
+    """Return the registered names of a kind, sorted. Raises BadInput when a name is registered twice."""
     return tuple(sorted(_entries(kind)))
 
 
 def fault(name: str) -> FaultKind:
-    """A fault by name or as FILE.py:NAME. Raises BadInput when there is none."""
+    """Return a fault by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
     found = _get("fault", name)
     params = getattr(found, "params", None)
     if not (isinstance(params, type) and issubclass(params, FaultSpec) and callable(getattr(found, "inject", None))):
@@ -53,7 +53,7 @@ def fault(name: str) -> FaultKind:
 
 
 def workload(name: str) -> Workload:
-    """A workload by name or as FILE.py:NAME. Raises BadInput when there is none."""
+    """Return a workload by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
     found = _get("workload", name)
     if not isinstance(found, Workload):
         raise BadInput(f"workload {name!r}: expected a Workload; got {found!r:.80}")
@@ -61,7 +61,7 @@ def workload(name: str) -> Workload:
 
 
 def system(name: str) -> System:
-    """A system by name or as FILE.py:NAME. Raises BadInput when there is none."""
+    """Return a system by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
     found = _get("system", name)
     if not isinstance(found, System):
         raise BadInput(f"system {name!r}: expected a System; got {found!r:.80}")
@@ -69,7 +69,7 @@ def system(name: str) -> System:
 
 
 def get(kind: Kind, name: str) -> Any:
-    """A part of a kind that the harness itself does not know more of. Raises BadInput when there is none."""
+    """Return a part of any kind without checking its type. Raises BadInput when there is none."""
     return _get(kind, name)
 
 
@@ -82,14 +82,14 @@ def _get(kind: Kind, name: str) -> Any:
         raise BadInput(f"unknown {kind} {name!r}; allowed: {', '.join(names(kind))}, or FILE.py:NAME")
     try:
         return found.load()
-    except Exception as error:  # whatever the module does
+    except Exception as error:  # a module may raise anything
         says = f"{type(error).__name__}: {error}"
         raise BadInput(f"{kind} {name!r}: entry point {found.value} cannot be loaded: {says}") from error
 
 
 @cache
 def _entries(kind: Kind) -> Mapping[str, EntryPoint]:
-    """Entry points by name. Raises BadInput when two packages register the same name."""
+    """Return the entry points of a kind by name. Raises BadInput when two packages register the same name."""
     found: dict[str, EntryPoint] = {}
     for entry in entry_points(group=_GROUPS[kind]):
         other = found.setdefault(entry.name, entry)
@@ -107,7 +107,7 @@ def _from_file(kind: Kind, name: str) -> Any:
 
 
 def _module(kind: Kind, name: str, path: str) -> Any:
-    """A user's file, loaded once, so that what two names share is the same object."""
+    """Load a Python file once, so that all names in it refer to the same objects."""
     resolved = str(Path(path).resolve())
     key = f"onceproof_user_{Path(path).stem}_{abs(hash(resolved)):x}"
     if key in sys.modules:
@@ -119,7 +119,7 @@ def _module(kind: Kind, name: str, path: str) -> Any:
     sys.modules[key] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the file does
+    except Exception as error:  # a file may raise anything
         del sys.modules[key]
         raise BadInput(f"{kind} {name!r}: {path} cannot be loaded: {type(error).__name__}: {error}") from error
     return module

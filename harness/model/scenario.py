@@ -1,17 +1,18 @@
-"""A scenario: what runs, what breaks, and what must come out. TOML in, frozen models out, one clear line when wrong.
+"""A scenario: a TOML file that names the workload of a run, its faults and the expected result.
 
     name = "copy-broker-killed"
     about = "…"
-    [cluster]   version, features, settings
-    [workload]  name, workers, records, records_per_s, …
-    [client.config]   keys for the client as they are, where its own name for them is known
-    [[faults]]  name, and when it starts: at_s, or when = { worker, phase, count }, or after = 0 (that fault is healed)
-    [random]    faults drawn from the seed: periods, period_s
-    [collect]   read_uncommitted
-    [expect]    verdict or findings, and what must have happened
-    [bug]       issue, and where it is fixed (harness/bugs.py)
+    [cluster]           system, version, features, settings
+    [workload]          name, workers, records, records_per_s, …
+    [client.config]     configuration of the Kafka clients, by the client's own names
+    [[faults]]          name, and the start: at_s, or when = { worker, phase, count }, or after = 0 (a healed fault)
+    [random]            faults drawn from the seed: periods, period_s
+    [collect]           read_uncommitted
+    [expect]            verdict or findings, and conditions without which the run is vacuous
+    [bug]               issue, and the versions in which it is fixed (harness/model/bug.py)
 
-Every key is checked; what a fault may say is checked by the fault's own model.
+Every key is validated; the keys of a fault are validated by the fault's own model. An error is one line with the file,
+the key and the allowed values.
 """
 
 import re
@@ -48,11 +49,16 @@ FindingClass = Literal[
 
 
 class Expect(Strict):
-    """What must come out. `findings` is exact: a class that is not named fails, and so does one that is missing.
+    """The table `[expect]` of a scenario: the expected result of a run.
 
-    `client_error`: what a worker's client must have met, which is a matter of liveness and apart from the verdict.
-    `commit_under_fault`: whether somebody must commit while a fault of three seconds or more lasts; false where the
-    cluster cannot promise it.
+    - `verdict`: the expected verdict (default: `invalid` if `findings` is set, otherwise `valid`).
+    - `findings`: the exact set of anomaly classes; the expectation fails if a class is missing or additional.
+    - `client_error`: an error that a worker's client must have reported. It concerns liveness and does not change the
+      verdict.
+    - `open_transactions_at_fault`: the minimum number of transactions that are open when each fault is injected;
+      otherwise the run is vacuous.
+    - `commit_under_fault`: whether a transaction must be committed while a fault of at least three seconds lasts; set
+      it to false if the cluster cannot commit during the fault.
     """
 
     verdict: Literal["valid", "invalid"] | None = None
@@ -69,16 +75,38 @@ class Expect(Strict):
 
     @property
     def expected_verdict(self) -> str:
+        """The expected verdict: `verdict`, or the one that `findings` implies."""
         return self.verdict or ("invalid" if self.findings else "valid")
 
 
 class CollectSpec(Strict):
-    """`read_uncommitted`: the outputs are read once more under it, and must be what the log says of aborted ones."""
+    """The table `[collect]` of a scenario: data that is collected in addition.
+
+    - `read_uncommitted`: whether the outputs are read a second time under `read_uncommitted`. The records that a
+      `read_committed` reader does not see must then be as many as the log shows as aborted.
+    """
 
     read_uncommitted: bool = False
 
 
 class Scenario(Strict):
+    """The top level of a scenario file.
+
+    - `name`: the name of the scenario; the run's folder, topics and transactional ids derive from it.
+    - `about`: a description of one or two sentences, which the report prints.
+    - `cluster`: the cluster that the run needs.
+    - `workload`: the pipeline that runs on the cluster, its load and its clients.
+    - `client`: the table `[client.config]`, configuration of the Kafka clients of the workers, the generator and the
+      observers, by the clients' own names. It overrides the harness's settings. `plan.json` does not contain the
+      values of passwords, secrets, tokens and keys.
+    - `faults`: the faults, in the order of their numbers.
+    - `checks`: additional checks, as registered names or `FILE.py:NAME`; they run after the registered ones.
+    - `random`: faults drawn from the seed, in addition to `faults`.
+    - `collect`: data that is collected in addition.
+    - `expect`: the expected result.
+    - `bug`: the published bug that the scenario reproduces.
+    """
+
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
     about: Annotated[str, Field(min_length=1)]
     cluster: ClusterSpec = ClusterSpec()
@@ -93,11 +121,12 @@ class Scenario(Strict):
 
     @property
     def client_config(self) -> Mapping[str, str | int | float | bool]:
+        """The table `[client.config]`."""
         return self.client.get("config", {})
 
 
 def load(path: Path) -> Scenario:
-    """Read and check one scenario file. Raises BadInput with file, key and allowed values."""
+    """Read and validate a scenario file. Raises BadInput with the file, the key and the allowed values."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -110,7 +139,7 @@ def load(path: Path) -> Scenario:
 
 
 def parse(raw: Mapping[str, Any], *, where: str) -> Scenario:
-    """Check a scenario that is already a mapping (as `load` does for a file)."""
+    """Validate a scenario that is already a mapping; `where` names it in messages. Raises BadInput as `load` does."""
     faults = raw.get("faults", [])
     if not isinstance(faults, list):
         raise BadInput(f"{where}: faults: expected tables [[faults]]")
@@ -138,13 +167,14 @@ def _fault(raw: Any, index: int, where: str) -> FaultSpec:
 
 
 def _check_system(scenario: Scenario, where: str) -> None:
-    """The system must be there, have this version, and be able to do what the faults need."""
+    """Check that the system exists, has this version, and has the capabilities that the faults need."""
     try:
         system = registry.system(scenario.cluster.system)
     except BadInput as error:
         raise BadInput(f"{where}: cluster.system: {error}") from None
     if not re.fullmatch(system.versions, scenario.cluster.version):
-        raise BadInput(f"{where}: cluster.version: {scenario.cluster.version}; allowed: versions as {system.versions}")
+        problem = f"{scenario.cluster.version}; allowed: versions that match {system.versions}"
+        raise BadInput(f"{where}: cluster.version: {problem}")
     for index, spec in enumerate(scenario.faults):
         needed: frozenset[str] = getattr(registry.fault(spec.name), "needs", frozenset())
         if missing := sorted(needed - system.capabilities):
@@ -160,7 +190,7 @@ def _cross_check(scenario: Scenario, where: str) -> None:
     except BadInput as error:
         raise BadInput(f"{where}: workload.name: {error}") from None
     if workload.intermediate_topic and work.workers < 2:
-        raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, since a chain has two services")
+        raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, because a chain has two services")
     if work.message_timeout_ms > work.transaction_timeout_ms:
         raise BadInput(f"{where}: workload.message_timeout_ms: at most transaction_timeout_ms")
     for index, fault in enumerate(scenario.faults):
@@ -171,7 +201,7 @@ def _cross_check(scenario: Scenario, where: str) -> None:
 
 
 def _first(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first of pydantic's errors, as `key: problem`, with the keys allowed where one is unknown."""
+    """Return the first of pydantic's errors as `key: problem`, with the allowed keys if a key is unknown."""
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"]) or "scenario"
     problem = first["msg"].removeprefix("Value error, ")
@@ -182,7 +212,7 @@ def _first(error: ValidationError, model: type[BaseModel]) -> str:
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     for part in path:
-        if isinstance(part, int):  # which one of a list: they are all alike
+        if isinstance(part, int):  # an index into a list, whose entries have the same model
             continue
         annotation = model.model_fields[str(part)].annotation
         candidates = [annotation, *getattr(annotation, "__args__", ())]

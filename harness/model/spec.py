@@ -1,4 +1,4 @@
-"""The parts of a scenario that others than the scenario need: cluster, workload, and what every fault may say."""
+"""The models of a scenario's tables that other modules use, too: cluster, workload, faults and random faults."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
@@ -13,11 +13,21 @@ Positive = Annotated[int, Field(gt=0)]
 
 
 class Strict(BaseModel):
+    """A frozen model that refuses unknown keys and does not convert types."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ClusterSpec(Strict):
-    """What a cluster must be; two runs with an equal one can share a cluster that is kept."""
+    """The table `[cluster]` of a scenario. Runs with equal tables can share a kept cluster.
+
+    - `system`: the system under test, as a registered name or `FILE.py:NAME`.
+    - `version`: the system's version; `onceproof run --kafka` overrides it.
+    - `brokers`: the number of brokers, which is always 3; there are always three controllers as well.
+    - `features`: the feature levels with which the cluster is formatted, such as `{ "transaction.version" = 2 }`; other
+      features have the default level of the release.
+    - `settings`: broker and controller configuration by Kafka's property names; it overrides the harness's settings.
+    """
 
     system: Annotated[str, Field(min_length=1)] = "kafka"
     version: str = DEFAULT_KAFKA
@@ -27,7 +37,34 @@ class ClusterSpec(Strict):
 
 
 class WorkloadSpec(Strict):
-    """What runs on it. Sizes in bytes, times in milliseconds unless the name says otherwise."""
+    """The table `[workload]` of a scenario: the pipeline, its load and its clients.
+
+    - `name`: the workload, as a registered name or `FILE.py:NAME`.
+    - `client`: the client library of the workers, `librdkafka` or `java`, or a version of it such as `java==3.9.2`. A
+      version of `librdkafka` is the number of the confluent-kafka release that contains it. Without a version, it is
+      the one that comes with onceproof.
+    - `workers`: the number of worker processes; a workload with an intermediate topic needs at least two.
+    - `records`: the minimum number of inputs. The generator continues at its rate until the last fault is healed. A run
+      with fewer acknowledged inputs is vacuous.
+    - `records_per_s`: the number of inputs that the generator sends per second.
+    - `record_bytes`: the size of an input's value, in bytes.
+    - `keys`: the number of distinct keys.
+    - `key_skew`: the exponent of the Zipf distribution of keys; with 0, all keys are equally frequent.
+    - `partitions`: the number of partitions of the input topic and of each output topic.
+    - `transaction_records`: the maximum number of inputs in a transaction.
+    - `transaction_timeout_ms`: the producers' `transaction.timeout.ms`.
+    - `message_timeout_ms`: the time in ms after which a producer gives up a record (`message.timeout.ms`,
+      `delivery.timeout.ms`); at most `transaction_timeout_ms`.
+    - `request_timeout_ms`: the time in ms after which a client gives up a request (`socket.timeout.ms`,
+      `request.timeout.ms`); it is capped at `transaction_timeout_ms`.
+    - `session_timeout_ms`: the consumers' `session.timeout.ms`, for the classic group protocol only.
+    - `group_protocol`: the consumers' `group.protocol`; the consumer protocol (KIP-848) needs Kafka 4.0 or later.
+    - `assignor`: the consumers' partition assignor, for the classic group protocol only.
+    - `static_member`: whether workers are static members of their group (`group.instance.id`, KIP-345).
+    - `auto_offset_reset`: the consumers' `auto.offset.reset`.
+    - `observer`: whether a live observer reads the outputs during the run; without one, the check `readers` is not
+      judged.
+    """
 
     name: str
     client: Annotated[str, Field(pattern=f"^{CLIENT}$")] = "librdkafka"
@@ -51,7 +88,13 @@ class WorkloadSpec(Strict):
 
 
 class When(Strict):
-    """The worker's `count`-th transaction (over all its incarnations), at that phase."""
+    """A moment in a worker's processing: a phase of one of its transactions.
+
+    - `worker`: the number of the worker, from 0.
+    - `phase`: the phase of the transaction.
+    - `count`: the number of the transaction, counted from 1 over all incarnations of the worker. If that transaction
+      does not reach the phase, the next one that does is taken.
+    """
 
     worker: Annotated[int, Field(ge=0, le=3)]
     phase: Phase
@@ -59,8 +102,15 @@ class When(Strict):
 
 
 class FaultSpec(Strict):
-    """What every fault may say; each fault's own model adds its keys. It begins `at_s` seconds after the work, `when` a
-    worker is at a phase, or `after` the fault of that number (from 0) is healed."""
+    """The keys of every fault; the model of each fault adds its own. Exactly one of `at_s`, `when` and `after` is set.
+
+    - `name`: the fault, as a registered name or `FILE.py:NAME`.
+    - `at_s`: starts the fault this many seconds after the first inputs were sent.
+    - `when`: starts the fault when a worker reaches this phase; the worker waits there until the fault is injected.
+    - `after`: starts the fault when an earlier fault, given by its number from 0, is healed.
+    - `lasts_s`: the time in seconds until the fault is healed, unless the fault decides itself when it ends. A fault of
+      at least three seconds may last longer, until a transaction is committed.
+    """
 
     name: str
     at_s: Annotated[float, Field(ge=0, le=3600)] | None = None
@@ -70,11 +120,14 @@ class FaultSpec(Strict):
 
     @property
     def stops(self) -> Mapping[str, When]:
-        """The moments at which a worker stops and waits for the nemesis, by what is added to the fault's id."""
+        """The moments at which a worker stops and waits for the nemesis, by the suffix of the stop's id.
+
+        The id of a stop is the fault's id followed by this suffix.
+        """
         return {"": self.when} if self.when else {}
 
     def topics(self, workload: Workload) -> Sequence[str]:
-        """The topics, by the workload's own names, that its key `topic` may name."""
+        """Return the topics that the fault's key `topic` may name, by the workload's own names."""
         return workload.topics
 
     @model_validator(mode="after")
@@ -85,7 +138,11 @@ class FaultSpec(Strict):
 
 
 class RandomSpec(Strict):
-    """Faults drawn from the seed, beside those that are named: a set for each period (F17)."""
+    """The table `[random]` of a scenario: faults drawn from the seed, in addition to those under `[[faults]]`.
+
+    - `periods`: the number of periods. Each has a set of one to three faults, or none in one case of four.
+    - `period_s`: the length of a period in seconds.
+    """
 
     periods: Annotated[int, Field(ge=1, le=100)] = 2
     period_s: Annotated[float, Field(ge=20, le=600)] = 30.0

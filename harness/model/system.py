@@ -1,14 +1,14 @@
-"""A system: what a cluster is made of, and what the harness can do with it.
+r"""A system defines the images of a cluster's nodes and the capabilities that faults and checks may use.
 
     SYSTEM = System(
-        name="kafka", about="Apache Kafka, from its jars", versions=r"[34]\\.\\d+\\.\\d+",
+        name="kafka", about="Apache Kafka, from the jars of a release", versions=r"[34]\.\d+\.\d+",
         capabilities=frozenset({"nodes", "links", "log-access", "transaction-state", "features"}),
         image=images.kafka, compose=paths.compose_dir,
     )
 
 Other systems are registered as entry points of the group `onceproof.systems`, or named in a scenario as
-`system = "FILE.py:NAME"`. A system's Compose file has the services, networks and ports of compose/cluster.yaml, since
-every link and lane is a Toxiproxy proxy with a name (`harness/cluster/topology.py`).
+`system = "FILE.py:NAME"`. A system's Compose file must have the services, networks and ports of compose/cluster.yaml,
+because every link and lane is a named Toxiproxy proxy (`harness/cluster/topology.py`).
 """
 
 from collections.abc import Callable
@@ -21,20 +21,22 @@ Capability = Literal["nodes", "links", "log-access", "transaction-state", "featu
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One kind of cluster.
+    """A kind of cluster that a scenario can name.
 
-    `versions`      a regular expression that a version must match as a whole
-    `image`         the tag of a version's image, which is made when it is not there; raises BadInput for a version
-                    that does not exist
-    `compose`       the folder with `cluster.yaml` and what it mounts
-    `capabilities`  nodes: containers that can be killed, stopped and paused by their names
+    `name`          the name of the system in a scenario
+    `about`         a description of one line
+    `versions`      a regular expression that the whole version must match
+    `image`         returns the tag of a version's image and builds a missing image; raises BadInput for a version that
+                    does not exist
+    `compose`       returns the folder with `cluster.yaml` and the files that it mounts
+    `capabilities`  nodes: containers can be killed, stopped and paused by their names
                     links: every connection passes a Toxiproxy proxy
                     log-access: the segments of every replica can be read as files in Kafka's format
-                    transaction-state: DescribeTransactions and DescribeProducers answer (KIP-664)
+                    transaction-state: DescribeTransactions and DescribeProducers are answered (KIP-664)
                     features: finalized features can be read and raised (KIP-584)
 
-    A fault that needs a capability that is missing is refused with the scenario; a check that needs one is `not
-    judged`, and the verdict is then `unknown` at best.
+    A scenario is refused if one of its faults needs a missing capability. A check that needs one is `not judged`, and
+    the verdict is then `unknown` at best.
     """
 
     name: str

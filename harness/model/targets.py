@@ -1,10 +1,11 @@
-"""What a scenario's faults name must be there: the workers, topics and partitions of its own workload.
+"""Checks that the workers, topics and partitions that a fault names exist in the scenario's workload.
 
-    target = "worker-3"            with two workers: a lane that nobody uses would be cut, the pipeline unharmed
-    peer = "leader:output/9"       with six partitions
-    topic = "stock"                which the workload does not have
+    target = "worker-3"            refused with two workers: it would cut a lane that no worker uses
+    peer = "leader:output/9"       refused with six partitions
+    topic = "stock"                refused if the workload has no such topic
 
-A fault that hits nothing is refused before anything starts; afterwards it could pass for one that hit.
+A fault without an existing target is refused before the run starts, because the run could not show that the fault had
+no effect.
 """
 
 import re
@@ -21,7 +22,7 @@ _LEADER = re.compile(r"leader:(.+)/(\d+)")
 
 
 def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | None:
-    """The first thing that a fault names and that is not there, as `key: value; allowed: …`."""
+    """Return the first reference of a fault that does not exist, as `key: value; allowed: …`, or None."""
     for key in ("target", "peer"):
         if problem := _no_such(getattr(fault, key, None) or "", work, workload):
             return f"{key}: {problem}"

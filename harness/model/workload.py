@@ -1,4 +1,4 @@
-"""A workload is data: where records go, what one input gives, and what is right about it, as Spark SQL."""
+"""A workload: the pipeline that the workers run, and its expected outputs as Spark SQL."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ CONTENT = "xxhash64(key, value)"
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One record as a worker polled it. `key` and `value` are bytes, `offset` is its place in the log, `header` its
-    provenance header, empty when it has none; `stage` is 0 when it is from the input, 1 from the topic between.
+    """A record as a worker polled it.
+
+    `header` is the record's provenance header, or empty if it has none. `stage` is 0 for a record of the input topic
+    and 1 for one of the intermediate topic.
     """
 
     partition: int
@@ -25,7 +27,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One output record: `topic` is the workload's own name for it (`output`), not the name on the cluster."""
+    """An output record. `topic` is the workload's own name of the topic (`output`), not its name on the cluster."""
 
     topic: str
     partition: int
@@ -34,19 +36,19 @@ class Output:
 
 
 class State(Protocol):
-    """What a pipeline keeps for each input partition, and can take up again from its changelog."""
+    """The state that a pipeline keeps for each input partition and restores from its changelog."""
 
     def restore(self, partition: int, records: Iterable[tuple[bytes, bytes]]) -> None:
-        """Forget the partition's state and take it up from its changelog's records: key and value, in their order."""
+        """Replace the state of a partition by that of its changelog, given as (key, value) in the order of the log."""
         ...
 
     def process(self, source: Source) -> Iterable[Output]:
-        """Take one input in; its outputs, the changelog's among them."""
+        """Update the state with an input and return its outputs, those to the changelog included."""
         ...
 
 
 def one_on_each(*topics: str) -> str:
-    """`expected` of a pipeline that gives one output for each input on each of these topics, in its partition."""
+    """Return `Workload.expected` for one output per input on each of these topics, in the partition of the input."""
     return " UNION ALL ".join(
         f"SELECT '{topic}' AS topic, partition, number, digest, input FROM inputs" for topic in topics
     )
@@ -54,10 +56,15 @@ def one_on_each(*topics: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """What is right about totals, as Spark SQL: `total` over an output's `key` and `value`, in integers; `amount` over
-    an output's `topic` and its input's `number`. A total is the one before it of its key in its partition, plus its own
-    input's amount. Before: in the order of the inputs, among the topics of which `over` says the same; outputs of which
-    it says null have no total."""
+    """The expected totals of an aggregation, as Spark SQL expressions.
+
+    Each total must be the previous total of its key in its partition plus the amount of its own input, in the order of
+    the inputs.
+
+    `total`     the total, an integer, over an output's `key` and `value`
+    `amount`    the amount, an integer, over an output's `topic` and its input's `number`
+    `over`      over an output's `topic`; outputs with the same value share their totals, and those with null have none
+    """
 
     total: str
     amount: str
@@ -66,15 +73,19 @@ class Aggregate:
 
 @dataclass(frozen=True, kw_only=True)
 class Wiring:
-    """How a worker uses its client. The defaults are right; a negative control turns one of them.
+    """How a worker uses its client. The defaults give exactly-once; a negative control changes one of them.
 
-    `position`                how offsets are committed: in the outputs' transaction, by the consumer after or before
-                              the outputs, or by the consumer's auto-commit (auto)
-    `transactional_id_scope`  one transactional id for each worker, for each input partition (with a producer each),
-                              or a new one for each process
-    `generation`              whether the offsets in a transaction carry the group's generation (KIP-447)
-    `assignment`              by the group, or fixed by the configuration
-    `each_topic`              a transaction for each output topic, instead of one for all
+    `transactional`           whether the producer is transactional
+    `idempotent`              whether the producer is idempotent (KIP-98)
+    `position`                how offsets are committed: in the transaction of the outputs, by the consumer after or
+                              before the outputs, or by the consumer's auto-commit (auto)
+    `seek_back`               whether the consumer seeks to the committed offsets after an abort
+    `transactional_id_scope`  one transactional id per worker, per input partition (each with its own producer), or a
+                              new one per process
+    `generation`              whether the offsets in a transaction carry the generation of the group (KIP-447)
+    `assignment`              whether the group or the configuration (fixed) assigns the partitions
+    `each_topic`              whether each output topic has a transaction of its own
+    `isolation`               the isolation level of the second service of a chain
     """
 
     transactional: bool = True
@@ -90,19 +101,27 @@ class Wiring:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A pipeline and what is right about it.
+    """A pipeline and its expected outputs.
 
-    `expected` is Spark SQL over the view `inputs(partition, offset, number, digest, input)`, one row an input, giving
-    one row an output: `topic, partition, number, digest, input`. `input` is passed on untouched: it says which input an
-    output comes from.
+    `name`                the name of the workload in a scenario
+    `about`               a description of one line
+    `transform`           returns the outputs of an input; None for a workload with `state`
+    `expected`            Spark SQL over the view `inputs(partition, offset, number, digest, input)`, which has one row
+                          per input. It returns one row per output: `topic, partition, number, digest, input`. `input`
+                          identifies the input of an output and must be passed on unchanged
+    `topics`              the workload's own names of the topics that the workers write
+    `intermediate_topic`  the topic between the two services of a chain; empty for other workloads
+    `wiring`              how a worker uses its client
+    `identity`            Spark SQL over an output's `key` and `value`: the digest that is compared with `digest` of
+                          `expected`
+    `state`               returns a new, empty state; None for a stateless workload
+    `changelog`           the topic that holds the state, in the partition of the input; empty for a stateless workload
+    `aggregate`           the expected totals; None for a workload without totals
+    `rows`                labels of the workload in the catalogue
 
-    An input's outputs come from `transform`, or from `state`, which is kept in the topic `changelog`, in the partition
-    of the input. `identity` is the digest by which an output is compared with what is expected, as Spark SQL over its
-    `key` and `value`.
-
-    A chain has an `intermediate_topic`: worker 0 reads the input and writes to it, worker 1 reads it, and so on in
-    turns. The intermediate topic is judged by the end of the chain only, since its records may be deleted below the
-    committed offset.
+    In a chain, workers with even numbers read the input and write the intermediate topic, and workers with odd numbers
+    read the intermediate topic. Its records are not compared, because they may be deleted below the committed offset;
+    only the outputs at the end of the chain are.
     """
 
     name: str
@@ -120,16 +139,18 @@ class Workload:
 
     @property
     def sends_positions(self) -> bool:
-        """Whether a worker's transaction has the position of what it read."""
+        """Whether a worker's transaction contains the offsets of the records that it read."""
         return self.wiring.transactional and self.wiring.position == "in-transaction" and not self.wiring.each_topic
 
     @property
     def one_transaction(self) -> bool:
-        """Whether an input's outputs and its position are in one transaction, so that each must tell of the other. (In
-        a chain the outputs are another service's than the input's position.)"""
+        """Whether the outputs of an input and its committed offset are in one transaction, so that they must agree.
+
+        In a chain they are not: the first service commits the offset, and the second one writes the outputs.
+        """
         return self.sends_positions and not self.intermediate_topic
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The topics whose records are compared with what is expected."""
+        """The topics whose records are compared with the expected outputs."""
         return tuple(topic for topic in self.topics if topic != self.intermediate_topic)

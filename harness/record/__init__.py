@@ -1,0 +1,1 @@
+"""The files of a run folder: history, tables, manifest and results."""

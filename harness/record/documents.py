@@ -1,4 +1,4 @@
-"""Reading the JSON files of a run's folder: there, whole, an object, and of the schema that this version knows."""
+"""Reads the JSON files of a run folder and refuses those of another schema version."""
 
 import json
 from collections.abc import Iterator
@@ -10,12 +10,16 @@ from onceproof.harness.base.errors import BadInput
 
 
 def read(path: Path, *, schema_version: int, missing: str) -> dict[str, Any]:
-    """The file's object. Raises BadInput in one line otherwise; `missing` says what its absence means."""
+    """Read a JSON object whose `schema_version` is the given one.
+
+    Raises BadInput when the file is missing, unreadable, not a JSON object or of another schema version; `missing`
+    completes the message for a missing file.
+    """
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; {missing}") from None
-    except ValueError as error:  # bad JSON, or bytes that are no text
+    except ValueError as error:  # invalid JSON, or bytes that are not UTF-8
         raise BadInput(f"{path}: not JSON: {error}") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
@@ -26,9 +30,9 @@ def read(path: Path, *, schema_version: int, missing: str) -> dict[str, Any]:
 
 @contextmanager
 def as_told(path: Path) -> Iterator[None]:
-    """Whoever takes a document apart inside gets BadInput where something is missing in it, or of another kind."""
+    """Turn the errors of a block that takes the document `path` apart into BadInput."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         says = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise BadInput(f"{path}: not as onceproof writes it: {says}") from None
+        raise BadInput(f"{path}: not in the format that onceproof writes: {says}") from None

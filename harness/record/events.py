@@ -1,10 +1,10 @@
-"""Every kind of event that a history can hold: one frozen model for each, read and written here only.
+"""The events of a history: one frozen model for each kind. They are read and written in this module only.
 
     {"at": 12.5, "source": "worker-0", "event": "outcome", "t": 12.499, "incarnation": 1, "transaction": 7, …}
 
-`at` is the harness's CLOCK_MONOTONIC in seconds when the event arrived; `source` is who reported it (`worker-0`,
-`generator`, `observer-output`, `nemesis`, `monitor`, `request-proxy`, `harness`). What a process reports also has `t`,
-the same clock read by the process itself. A line of an unknown kind, or with an unknown or missing key, is refused.
+`at` is CLOCK_MONOTONIC in seconds, read by the harness when the event arrived. `source` is the reporter (`worker-0`,
+`generator`, `observer-output`, `nemesis`, `monitor`, `request-proxy` or `harness`). Events of a process also have `t`,
+the same clock read by the process. A line of an unknown kind, or with an unknown or missing key, is refused.
 """
 
 import json
@@ -14,14 +14,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-# JSON has no tuples: a list of that length is one.
+# JSON has no tuples; a list of this length is read as one.
 Range = Annotated[tuple[int, int], Field(strict=False)]
 Placed = Annotated[tuple[int, int, int], Field(strict=False)]
 Scalar = str | int | float | bool | None
 
 
 class Event(BaseModel):
-    """What all events have. `kind` is the value of the key `event` in the history."""
+    """The base of all events.
+
+    `kind` is the value of the key `event` in the history, `at` the time of arrival (s), and `source` the reporter.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -30,31 +33,35 @@ class Event(BaseModel):
     source: str = ""
 
     def to_json(self) -> str:
-        """One line of the history, without its line break. Keys that were never set are left out."""
-        said = self.model_dump(mode="json", exclude_unset=True)
-        head = {"at": said.pop("at", 0.0), "source": said.pop("source", ""), "event": self.kind}
-        return json.dumps({**head, **said}, separators=(",", ":"))
+        """Return the event as a line of the history without a line break; keys that were never set are omitted."""
+        keys = self.model_dump(mode="json", exclude_unset=True)
+        head = {"at": keys.pop("at", 0.0), "source": keys.pop("source", ""), "event": self.kind}
+        return json.dumps({**head, **keys}, separators=(",", ":"))
 
     @property
     def worker(self) -> int:
-        """The number in a source `worker-N`. Raises ValueError for any other source."""
+        """The number of the worker that reported the event. Raises ValueError for any other source."""
         return int(self.source.removeprefix("worker-"))
 
 
 class ProcessEvent(Event):
-    """Reported by a process of the run. `incarnation` counts a worker's processes from 1; others have none."""
+    """An event that a process of the run reported.
+
+    `t` is CLOCK_MONOTONIC in seconds, read by the process. `incarnation` numbers the processes of a worker from 1; it
+    is None for other processes.
+    """
 
     t: float = 0.0
     incarnation: int | None = None
 
     @property
     def process(self) -> tuple[str, int | None]:
-        """Source and incarnation: which process it was."""
+        """The process that reported the event: its source and incarnation."""
         return self.source, self.incarnation
 
 
 class WorkerEvent(ProcessEvent):
-    """Reported by a worker, which always has an incarnation."""
+    """An event that a worker reported."""
 
     incarnation: int
 
@@ -63,7 +70,7 @@ class WorkerEvent(ProcessEvent):
 
 
 class HistoryBegins(Event):
-    """The first line. `wall` is the wall-clock time of `at`, in ISO 8601."""
+    """The header of a history, its first line. `wall` is the wall-clock time of `at` in ISO 8601."""
 
     kind: ClassVar = "history"
     schema_version: int
@@ -71,7 +78,7 @@ class HistoryBegins(Event):
 
 
 class RunDescribed(Event):
-    """What the run is made of: the command that repeats it, versions, and the names of topics and group."""
+    """The run's description: the command that repeats it, versions, and the names of its topics and group."""
 
     kind: ClassVar = "run"
     command: str
@@ -80,14 +87,14 @@ class RunDescribed(Event):
 
 
 class Stalled(Event):
-    """A step towards rest that did not come within its deadline."""
+    """The run did not come to rest: a wait reached its deadline, as `reason` says."""
 
     kind: ClassVar = "stalled"
     reason: str
 
 
 class Behind(BaseModel):
-    """A partition whose last stable offset stays below its high watermark."""
+    """A partition whose last stable offset (`lso`) stays below its high watermark (`hw`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     topic: str
@@ -97,28 +104,28 @@ class Behind(BaseModel):
 
 
 class Quiesced(Event):
-    """The cluster is at rest, but for these partitions."""
+    """The run came to rest, except for the partitions in `lso_behind`."""
 
     kind: ClassVar = "quiesced"
     lso_behind: list[Behind]
 
 
 class HarnessFailed(Event):
-    """The harness could not do its work; the verdict is `unknown: harness-error`."""
+    """The harness failed; the verdict is `unknown: harness-error`."""
 
     kind: ClassVar = "harness-error"
     reason: str
 
 
 class NotTidied(Event):
-    """A step of the clean-up after the verdict failed."""
+    """A step of the cleanup after the verdict failed."""
 
     kind: ClassVar = "not-tidied"
     reason: str
 
 
 class ClusterSample(Event):
-    """Sums over partitions, once a second."""
+    """Offsets summed over all partitions, once per second."""
 
     kind: ClassVar = "sample"
     input_end: int
@@ -138,14 +145,14 @@ class Started(ProcessEvent):
 
 
 class Exited(ProcessEvent):
-    """A process ended; `code` is negative where a signal ended it."""
+    """A process ended. `code` is its exit status, or the negative number of the signal that ended it."""
 
     kind: ClassVar = "exited"
     code: int
 
 
 class KilledAtStop(Event):
-    """A process that was asked to stop did not end in time."""
+    """A process was killed because it did not end within `after_s` seconds of being asked to stop."""
 
     kind: ClassVar = "killed-at-stop"
     process: str
@@ -153,14 +160,14 @@ class KilledAtStop(Event):
 
 
 class Ready(ProcessEvent):
-    """A worker has its consumer and producer. `client` names the library and its version."""
+    """A worker has created its clients. `client` is the name and version of their library."""
 
     kind: ClassVar = "ready"
     client: str = ""
 
 
 class AtPhase(WorkerEvent):
-    """A worker stopped at a phase of a transaction for a fault, and waits."""
+    """A worker waits at a phase of transaction `transaction`, as planned for a fault."""
 
     kind: ClassVar = "at-phase"
     phase: str
@@ -170,7 +177,7 @@ class AtPhase(WorkerEvent):
 
 
 class WentOn(WorkerEvent):
-    """The worker went on."""
+    """A worker continued after it had waited at a phase."""
 
     kind: ClassVar = "went-on"
     phase: str
@@ -178,14 +185,14 @@ class WentOn(WorkerEvent):
 
 
 class Assigned(WorkerEvent):
-    """A worker was assigned these input partitions."""
+    """The group assigned these input partitions to a worker."""
 
     kind: ClassVar = "assigned"
     partitions: list[int]
 
 
 class PositionReset(WorkerEvent):
-    """A consumer found itself at another offset than expected: its position was out of range and was reset."""
+    """A consumer read offset `found` instead of `expected`, because its offset was out of range and was reset."""
 
     kind: ClassVar = "position-reset"
     partition: int
@@ -194,14 +201,17 @@ class PositionReset(WorkerEvent):
 
 
 class Began(WorkerEvent):
-    """A transaction was begun."""
+    """A worker began a transaction."""
 
     kind: ClassVar = "begin"
     transaction: int
 
 
 class OfTransaction(WorkerEvent):
-    """About one whole transaction. `sources`: input partition → [first, next) offset that it read."""
+    """An event about a complete transaction.
+
+    `sources` maps each input partition to the range of offsets [first, next) that the transaction read.
+    """
 
     transaction: int
     sources: dict[str, Range]
@@ -209,22 +219,29 @@ class OfTransaction(WorkerEvent):
 
 
 class Invoked(OfTransaction):
-    """A worker is about to commit. `outputs`: `topic/partition` → number of records, first and last offset, as
-    acknowledged (negative where the client was not told)."""
+    """A worker is about to commit a transaction.
+
+    `outputs` maps each `topic/partition` to its number of records and their first and last offset as acknowledged; the
+    offsets are -1 if an acknowledgement had no offset.
+    """
 
     kind: ClassVar = "invoke"
     outputs: dict[str, Placed]
 
 
 class Outcome(OfTransaction):
-    """How a transaction ended, as the worker was told: `ok`, `fail` (not committed), or `info` (not known)."""
+    """A transaction ended, as far as the worker knows: `ok` (committed), `fail` (not committed) or `info` (unknown)."""
 
     kind: ClassVar = "outcome"
     type: Literal["ok", "fail", "info"]
 
 
 class ClientError(ProcessEvent):
-    """An error of a client. `call` is the call that raised, `code` the client's own name of the error."""
+    """An error of a Kafka client.
+
+    `call` is the call that failed, and `code` the client's own name of the error. `abortable` and `fatal` are the
+    client's own classification of the error.
+    """
 
     call: str
     code: str
@@ -238,19 +255,19 @@ class ClientError(ProcessEvent):
 
 
 class ClientFailed(ClientError):
-    """A call of a client raised."""
+    """A call of a Kafka client failed."""
 
     kind: ClassVar = "error"
 
 
 class Died(ClientError):
-    """A worker ended because of this error."""
+    """A worker ended because of an error of its client."""
 
     kind: ClassVar = "died"
 
 
 class Sent(ProcessEvent):
-    """How many inputs the generator has sent, and how many of them were acknowledged."""
+    """The generator has sent `records` inputs so far, of which `acknowledged` were acknowledged."""
 
     kind: ClassVar = "sent"
     records: int
@@ -258,15 +275,17 @@ class Sent(ProcessEvent):
 
 
 class Filled(ProcessEvent):
-    """How many outputs a filler of a benchmark has sent."""
+    """A process that fills topics for a benchmark has sent `records` outputs so far."""
 
     kind: ClassVar = "filled"
     records: int
 
 
 class Finished(ProcessEvent):
-    """A generator, filler or observer has done its work. An observer names its topic, and how many records it could not
-    take apart."""
+    """A generator, filler or observer has finished.
+
+    An observer reports its topic and, as `not_understood`, the number of records that it could not parse.
+    """
 
     kind: ClassVar = "finished"
     records: int
@@ -275,17 +294,20 @@ class Finished(ProcessEvent):
     not_understood: int | None = None
 
 
-# Faults, in general
+# All faults
 
 
 class FaultEvent(Event):
-    """About one fault; `fault` is its id in the plan."""
+    """An event about a fault; `fault` is the id of the fault in the plan."""
 
     fault: str
 
 
 class FaultBegins(FaultEvent):
-    """A fault's moment has come. `open_transactions`: transactional ids; None when the cluster did not say."""
+    """A fault is about to be injected.
+
+    `open_transactions` has the transactional ids with an open transaction, or None if the cluster did not answer.
+    """
 
     kind: ClassVar = "fault-begins"
     name: str
@@ -293,8 +315,12 @@ class FaultBegins(FaultEvent):
 
 
 class FaultTarget(FaultEvent):
-    """What a fault hits: the role that the scenario names, and who had it. The further keys are those that some faults
-    need to say what they hit."""
+    """The target of a fault: the role that the scenario names, and the node or worker that has the role.
+
+    Single faults set the other keys: the worker's `incarnation`; the broken `links`; the affected `partitions`; the
+    `api` of requests; the worker that replaces the target (`by`), with its incarnation before (`successor_after`); the
+    `transactional_id`; the level of a feature before the fault (`before`) and the requested one (`level`).
+    """
 
     kind: ClassVar = "fault-target"
     role: str
@@ -318,20 +344,20 @@ class FaultInjected(FaultEvent):
 
 
 class FaultHealed(FaultEvent):
-    """A fault was undone."""
+    """A fault was healed."""
 
     kind: ClassVar = "fault-healed"
     name: str
 
 
 class FaultNotDone(FaultEvent):
-    """A fault that did not come to its heal, and why."""
+    """An event about a fault that did not take place as planned; `reason` says why."""
 
     reason: str
 
 
 class FaultMissed(FaultNotDone):
-    """A fault, or what it waited for, did not happen."""
+    """A fault was not injected, or the condition that it waited for did not occur."""
 
     kind: ClassVar = "fault-missed"
 
@@ -343,13 +369,13 @@ class FaultFailed(FaultNotDone):
 
 
 class NoCommitUnderFault(FaultEvent):
-    """No transaction was committed while the fault lasted."""
+    """No transaction was committed while a fault lasted."""
 
     kind: ClassVar = "no-commit-under-fault"
 
 
 class Noted(FaultEvent):
-    """Whatever else a fault has to say: `what` names it, `data` holds its figures. For faults from outside the tree."""
+    """An observation of a fault that has no event of its own: `what` names it, and `data` has its values."""
 
     kind: ClassVar = "noted"
     what: str
@@ -360,7 +386,7 @@ class Noted(FaultEvent):
 
 
 class NodeState(FaultEvent):
-    """The state of a node's container before and after the fault acted on it, as the engine says."""
+    """A fault acted on a node. `before` and `state` are the states of its container, as Docker reports them."""
 
     kind: ClassVar = "node-state"
     node: str
@@ -370,7 +396,7 @@ class NodeState(FaultEvent):
 
 
 class NodeReplaced(FaultEvent):
-    """A node was started again from another image."""
+    """A node was restarted from another image."""
 
     kind: ClassVar = "node-replaced"
     node: str
@@ -379,7 +405,7 @@ class NodeReplaced(FaultEvent):
 
 
 class LinksBroken(FaultEvent):
-    """How many of the meant links Toxiproxy showed as broken: before the fault, and after it."""
+    """A fault broke links: of the `of` target links, `already` were broken before the fault and `broken` after it."""
 
     kind: ClassVar = "links-broken"
     broken: int
@@ -388,13 +414,13 @@ class LinksBroken(FaultEvent):
 
 
 class ToxiproxyRestarted(FaultEvent):
-    """Toxiproxy had to be restarted to heal a link."""
+    """Toxiproxy was restarted because a link could not be healed otherwise."""
 
     kind: ClassVar = "toxiproxy-restarted"
 
 
 class Prepared(FaultEvent):
-    """A coordinator has decided a transaction, and could not write its markers."""
+    """A coordinator decided to commit or abort a transaction (`state`), but could not write its markers."""
 
     kind: ClassVar = "prepared"
     state: str
@@ -402,7 +428,7 @@ class Prepared(FaultEvent):
 
 
 class Completed(FaultEvent):
-    """Another coordinator has completed that transaction."""
+    """Another coordinator completed the transaction, `after_s` seconds after the first one was killed."""
 
     kind: ClassVar = "completed"
     state: str
@@ -411,7 +437,7 @@ class Completed(FaultEvent):
 
 
 class Initialised(FaultEvent):
-    """InitProducerId was answered."""
+    """InitProducerId succeeded after `waited_s` seconds."""
 
     kind: ClassVar = "initialised"
     waited_s: float
@@ -425,8 +451,11 @@ class NotInitialised(FaultEvent):
 
 
 class ZombieLate(FaultEvent):
-    """A stopped worker was taken for dead: `successor` has committed in its place, and its own transaction is in
-    `state`, each where the scenario asks for it."""
+    """A stopped worker was taken for dead.
+
+    `successor` is the worker that has committed in its place, and `state` the state of its transaction; each is set
+    only if the scenario requires it.
+    """
 
     kind: ClassVar = "zombie-late"
     successor: str = ""
@@ -434,8 +463,11 @@ class ZombieLate(FaultEvent):
 
 
 class DeletedTo(BaseModel):
-    """One partition of a delete-records: the group's committed offset and the log start before it, the low watermark
-    that the brokers returned, and the end of the log."""
+    """A partition of which records were deleted.
+
+    `position` is the group's committed offset and `start` the log start offset, both before the deletion.
+    `low_watermark` is the low watermark that the brokers returned, and `end` the end of the log.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     partition: int
@@ -446,7 +478,7 @@ class DeletedTo(BaseModel):
 
 
 class RecordsDeleted(FaultEvent):
-    """Records were deleted; `topic` is the workload's own name of it."""
+    """Records of a topic were deleted; `topic` is the workload's own name of the topic."""
 
     kind: ClassVar = "records-deleted"
     to: str
@@ -463,7 +495,7 @@ class WorkerSentAway(FaultEvent):
 
 
 class FeatureRaised(FaultEvent):
-    """A feature of the brokers was raised."""
+    """A finalized feature of the cluster was raised to `level`."""
 
     kind: ClassVar = "feature-raised"
     level: int
@@ -473,7 +505,7 @@ class FeatureRaised(FaultEvent):
 
 
 class RequestEvent(FaultEvent):
-    """About one request that a fault is aimed at."""
+    """An event about a request that a rule of a fault matched; `correlation` is its correlation id."""
 
     link: str
     connection: int
@@ -481,7 +513,7 @@ class RequestEvent(FaultEvent):
 
 
 class RequestMatched(RequestEvent):
-    """A request met a rule. `key` is its api key, `size` its bytes on the wire."""
+    """A request matched a rule. `key` is its API key, and `size` its size in bytes on the wire."""
 
     kind: ClassVar = "request-matched"
     action: str
@@ -492,32 +524,32 @@ class RequestMatched(RequestEvent):
 
 
 class RequestDelivered(RequestEvent):
-    """It was passed on to the broker."""
+    """A matched request was passed on to the broker."""
 
     kind: ClassVar = "request-delivered"
 
 
 class RequestAnswered(RequestEvent):
-    """Its response was passed on to the client."""
+    """The response to a matched request was passed on to the client."""
 
     kind: ClassVar = "request-answered"
 
 
 class RequestDropped(RequestEvent):
-    """Its response was dropped with the connection."""
+    """The response to a matched request was dropped, and the connection closed."""
 
     kind: ClassVar = "request-dropped"
 
 
 class RequestLost(RequestEvent):
-    """The broker's connection ended before it could be delivered."""
+    """A matched request was not delivered, because the connection to the broker had ended."""
 
     kind: ClassVar = "request-lost"
 
 
 @cache
 def kinds() -> Mapping[str, type[Event]]:
-    """Every kind of event by its name."""
+    """Return the model of every kind of event, by the name of the kind."""
     found: dict[str, type[Event]] = {}
     classes = list(Event.__subclasses__())
     while classes:
@@ -529,7 +561,7 @@ def kinds() -> Mapping[str, type[Event]]:
 
 
 def parse(raw: Mapping[str, Any]) -> Event:
-    """An event from the object that a line of JSON holds. Raises ValueError: `kind: key: what is wrong with it`."""
+    """Return the event that a JSON object describes. Raises ValueError with the kind, the key and the problem."""
     kind = raw.get("event")
     model = kinds().get(kind) if isinstance(kind, str) else None
     if model is None:

@@ -1,10 +1,10 @@
-"""The history of a run: what workers and nemesis did and saw, one JSON object a line, in the order of arrival.
+"""The history of a run: the events of all its processes in the order of arrival, one JSON object per line.
 
     history.append("nemesis", FaultInjected(fault="0-kill", name="kill"))
     history.events().first(FaultTarget, fault="0-kill")
 
-Which kinds of events there are, and what each holds, is in `events`. The first line is the header with the history's
-`schema_version` and the wall-clock time that belongs to its `at`.
+`harness/record/events.py` defines the kinds of events. The first line is a header with the `schema_version` of the
+history and the wall-clock time of its `at`.
 """
 
 import json
@@ -32,28 +32,30 @@ F = TypeVar("F", bound=Event)
 
 
 class Events(tuple[Event, ...]):
-    """The events of a history in the order of arrival, with queries by kind and by the values of keys."""
+    """The events of a history in the order of arrival. They can be queried by kind and by the values of keys."""
 
     __slots__ = ()
 
     def of(self, kind: type[E], **keys: object) -> list[E]:
-        """All events of a kind (or of kinds derived from it) whose keys have these values."""
+        """Return all events of a kind, or of a kind derived from it, whose keys have these values."""
         return [each for each in self if isinstance(each, kind) and _has(each, keys)]
 
     def first(self, kind: type[E], **keys: object) -> E | None:
-        """The first of them; None when there is none."""
+        """Return the first of the events that `of` returns, or None if there is none."""
         return next((each for each in self if isinstance(each, kind) and _has(each, keys)), None)
 
     def the(self, kind: type[E], **keys: object) -> E:
-        """The first of them, which must be there. Raises LookupError."""
+        """Return the first of the events that `of` returns. Raises LookupError if there is none."""
         found = self.first(kind, **keys)
         if found is None:
             raise LookupError(f"the history has no {kind.__name__} with {keys}")
         return found
 
     def errors_met(self, target: FaultTarget, since: float) -> list[ClientFailed]:
-        """The errors that a worker met from then to the outcome of its next transaction. `target` is the event that
-        names the worker and its incarnation."""
+        """Return a worker's client errors after `since`, up to the outcome of its next transaction.
+
+        `target` is the event that names the worker and its incarnation; `since` is a time as in `Event.at`.
+        """
         found = []
         for each in self:
             if not isinstance(each, ProcessEvent) or each.process != (target.role, target.incarnation):
@@ -70,7 +72,7 @@ def _has(event: Event, keys: dict[str, object]) -> bool:
 
 
 class History:
-    """Appends to history.jsonl and wakes those who wait for an event. Safe to use from several threads."""
+    """Appends events to history.jsonl and wakes threads that wait for one. It is safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
@@ -80,7 +82,10 @@ class History:
         self.append("harness", HistoryBegins(schema_version=SCHEMA_VERSION, wall=datetime.now(UTC).isoformat()))
 
     def append(self, source: str, event: E) -> E:
-        """Write an event down; return it as it was written, with `at` and `source`."""
+        """Write an event with its `source` and the time `at`, and return it as written.
+
+        Events are not written after `close`.
+        """
         entry = event.model_copy(update={"at": round(time.monotonic(), 6), "source": source})
         with self._changed:
             if self._file.closed:
@@ -94,11 +99,11 @@ class History:
         return entry
 
     def listen(self, listener: Callable[[Event], None]) -> None:
-        """Call `listener` with each further event, in the thread that reports it."""
+        """Call `listener` with each later event, in the thread that appends it."""
         self._listeners.append(listener)
 
     def events(self) -> Events:
-        """All events so far."""
+        """Return all events so far."""
         with self._changed:
             return Events(self._events)
 
@@ -138,8 +143,11 @@ class History:
         since: int = 0,
         abort: Callable[[], bool] = lambda: False,
     ) -> Event:
-        """The first event of a kind that matches, from index `since` on. Raises DeadlineError, at once when `abort`
-        says so."""
+        """Wait for the first event of a kind that matches, from index `since` on.
+
+        Raises DeadlineError after `deadline_s` seconds, or within half a second of `abort` returning true; its message
+        names the event as `what`.
+        """
         deadline = time.monotonic() + deadline_s
         index = since
         with self._changed:
@@ -151,29 +159,32 @@ class History:
                     index += 1
                 left = deadline - time.monotonic()
                 if left <= 0 or abort():
-                    raise DeadlineError(f"waited {deadline_s:g} s for {what}, which did not come")
+                    raise DeadlineError(f"waited {deadline_s:g} s for {what}, which did not occur")
                 self._changed.wait(min(left, 0.5))
 
     def close(self) -> None:
-        """Close the file; what is appended afterwards is not written. Twice is harmless."""
+        """Close the file. This call is idempotent."""
         with self._changed:
             self._file.close()
 
 
 def read(path: Path) -> Events:
-    """All events of a history file. Raises BadInput with file, line and key when it is missing, cut in the middle of a
-    line, of another schema version, or holds an event of an unknown kind or shape."""
+    """Read all events of a history file.
+
+    Raises BadInput, with the file, the line and the key, when the file is missing, ends in the middle of a line, is of
+    another schema version, or has an invalid event.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; a run's folder has a history.jsonl") from None
+        raise BadInput(f"{path}: no such file; a run folder has a history.jsonl") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None
     return read_lines(text.split("\n"), where=str(path))
 
 
 def read_lines(lines: Iterable[str], *, where: str) -> Events:
-    """All events of a history's lines, the last of which is empty. Raises BadInput as `read` does."""
+    """Parse the lines of a history, the last of which is empty; `where` names it. Raises BadInput as `read` does."""
     return Events(_parse(list(lines), where))
 
 

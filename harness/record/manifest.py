@@ -1,9 +1,9 @@
-"""What belongs to a collected run's folder, so that damage is seen: manifest.json, with size and hash of each file.
+"""The manifest of a run folder: the size and hash of each collected file, so that damage is detected.
 
     {"files": {"plan.json": {"bytes": 812, "xxh3": "…"}, "ledger/sent-00000.parquet": …}, "history": {"bytes": …}}
 
-The history goes on after collect; its part up to then is what counts. A run whose files are not what they were is
-`unknown`, whatever its tables say.
+The history continues after the collection; only its part up to then is recorded. If a file differs from the manifest,
+the verdict is `unknown`, whatever the tables contain.
 """
 
 import json
@@ -22,7 +22,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def seal(folder: Path) -> None:
-    """Write down what is there now: plan, ledger, tables, and the history so far."""
+    """Write manifest.json for the present plan, ledger, tables and history of a run folder."""
     _write(
         folder,
         {
@@ -34,14 +34,14 @@ def seal(folder: Path) -> None:
 
 
 def add(folder: Path, table: Path) -> None:
-    """Write down one more table of a sealed folder; what is said of the others is left as it was."""
+    """Add a table to the manifest of a run folder; the entries of other files are not changed."""
     document = _sealed(folder)
     added = {str(path.relative_to(folder)): _look(path) for path in _files(folder) if path.is_relative_to(table)}
     _write(folder, {**document, "files": document["files"] | added})
 
 
 def damage(folder: Path) -> list[str]:
-    """One line for each file that is missing, new or different. Raises BadInput when there is no manifest."""
+    """Return one line for each missing, additional or changed file. Raises BadInput when there is no manifest."""
     sealed = _sealed(folder)
     there = {str(path.relative_to(folder)) for path in _files(folder)}
     problems = [f"{name} is missing" for name in sorted(set(sealed["files"]) - there)]
@@ -57,7 +57,7 @@ def damage(folder: Path) -> list[str]:
 
 
 def _sealed(folder: Path) -> dict[str, Any]:
-    return documents.read(folder / _NAME, schema_version=SCHEMA_VERSION, missing="the run was not collected whole")
+    return documents.read(folder / _NAME, schema_version=SCHEMA_VERSION, missing="the run was not collected completely")
 
 
 def _write(folder: Path, document: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _look(path: Path, limit: int | None = None) -> dict[str, Any]:
-    """Size and hash of a file, or of its first `limit` bytes."""
+    """Return the size and hash of a file, or of its first `limit` bytes."""
     summed, left = xxhash.xxh3_128(), path.stat().st_size if limit is None else limit
     read = 0
     with path.open("rb") as file:

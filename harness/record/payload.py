@@ -1,11 +1,11 @@
-"""What an input is: key and value as a function of the seed and the input's number, and a digest of both.
+"""The payload of an input: its key and value derive from the seed and the input's number, and a digest covers both.
 
     value = rpad("<number, 12 digits> <seed> ", record_bytes, <16 hex digits of xxhash64("<seed>:<number>")>)
     digest = xxhash64(value, seed = xxhash64(key, seed = 42))
 
-Spark SQL, Python and Java compute the digest alike: it is Spark's `xxhash64(key, value)` on binary columns (XXH64 of
-Yann Collet, seed 42, columns chained through the seed), and any XXH64 library gives the same. So the truth about an
-input survives when delete-records removes it from the log.
+The digest is Spark's `xxhash64(key, value)` on binary columns: XXH64 with seed 42, where the hash of the key is the
+seed for the value. Spark SQL, Python and Java compute the same digest, and the expected one can be computed even if
+DeleteRecords has removed the input from the log.
 """
 
 import bisect
@@ -20,13 +20,13 @@ MARK = " "
 
 
 def digest(key: bytes, value: bytes) -> int:
-    """Signed 64-bit digest of key and value, equal to Spark's `xxhash64(key, value)`."""
+    """Return the signed 64-bit digest of key and value, equal to Spark's `xxhash64(key, value)`."""
     unsigned: int = xxhash.xxh64_intdigest(value, seed=xxhash.xxh64_intdigest(key, seed=_SPARK_SEED))
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
 
 def value(seed: int, number: int, record_bytes: int) -> bytes:
-    """The value of input `number`, exactly `record_bytes` long."""
+    """Return the value of input `number`, which has `record_bytes` bytes."""
     head = f"{number:0{NUMBER_DIGITS}d}{MARK}{seed}{MARK}"
     pad = xxhash.xxh64_hexdigest(f"{seed}:{number}".encode(), seed=_SPARK_SEED)
     missing = record_bytes - len(head)
@@ -34,13 +34,17 @@ def value(seed: int, number: int, record_bytes: int) -> bytes:
 
 
 def number(value: bytes) -> int | None:
-    """The number that a value says it has; None when it is no payload of ours. (As the source of topics reads it.)"""
+    """Return the input's number that a value contains, or None if it is not a payload of this module."""
     head = value[:NUMBER_DIGITS]
     return int(head) if head.isdigit() else None
 
 
 class Keys:
-    """Which key an input has: uniform, or Zipf-like with exponent `skew` (key 0 is the most frequent)."""
+    """Chooses the key of each input from `count` keys.
+
+    With `skew` 0, all keys are equally frequent. Otherwise their frequencies follow a Zipf distribution with this
+    exponent, and key 0 is the most frequent.
+    """
 
     def __init__(self, seed: int, count: int, skew: float) -> None:
         self._seed = seed
@@ -51,10 +55,12 @@ class Keys:
             self._cumulative = [weight / weights[-1] for weight in weights]
 
     def index(self, number: int) -> int:
+        """Return the index of the key of input `number`, from 0."""
         draw: int = xxhash.xxh64_intdigest(f"key:{self._seed}:{number}".encode(), seed=_SPARK_SEED)
         if not self._cumulative:
             return draw % self._count
         return min(bisect.bisect_left(self._cumulative, draw / 2**64), self._count - 1)
 
     def key(self, number: int) -> bytes:
+        """Return the key of input `number`."""
         return f"k{self.index(number)}".encode()

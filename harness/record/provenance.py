@@ -1,13 +1,13 @@
-"""What an output says of where it comes from, in its header `onceproof`: decimal digits of fixed widths.
+"""The provenance header `onceproof` of an output: its input and its transaction, as decimal numbers of fixed widths.
 
-    00003 0000000000041 000 00001 0000000012                        without the spaces: 36 bytes
-    source partition and offset, worker, incarnation, transaction
+    00003 0000000000041 000 00001 0000000012                        36 bytes, without the spaces
+    the input's partition and offset, worker, incarnation, transaction
 
-    00003 0000000000041 001 00001 0000000007 00003 0000000000044    54 bytes: an output of a chain's later worker
-    the input's partition and offset as before, and then the record's between, which it was made of
+    00003 0000000000041 001 00001 0000000007 00003 0000000000044    54 bytes: an output of the second service of a chain
+    the same, and then the partition and offset of the record in the intermediate topic
 
-Of fixed widths, since reading it is a part of collecting a small record, and cutting at known places is far sooner done
-than splitting. A header of another length, or two of them, count as none.
+The widths are fixed because cutting at fixed places is much faster than splitting. A record with a header of another
+length, or with more than one, counts as a record without a header.
 """
 
 from typing import NamedTuple
@@ -22,9 +22,9 @@ class _Part(NamedTuple):
 
 
 _PLACE = (_Part("source_partition", 5, "int"), _Part("source_offset", 13, "bigint"))
-_WHOSE = (_Part("worker", 3, "int"), _Part("incarnation", 5, "int"), _Part("transaction", 10, "bigint"))
+_OWNER = (_Part("worker", 3, "int"), _Part("incarnation", 5, "int"), _Part("transaction", 10, "bigint"))
 _INTERMEDIATE = (_Part("intermediate_partition", 5, "int"), _Part("intermediate_offset", 13, "bigint"))
-_GROUPS = (_PLACE, _WHOSE, _INTERMEDIATE)
+_GROUPS = (_PLACE, _OWNER, _INTERMEDIATE)
 
 
 def _length(parts: tuple[_Part, ...]) -> int:
@@ -32,30 +32,38 @@ def _length(parts: tuple[_Part, ...]) -> int:
 
 
 def provenance(partition: int, offset: int, worker: int, incarnation: int, transaction: int) -> bytes:
-    """The header's value."""
+    """Return the header of an output made from the input at this partition and offset."""
     return b"%05d%013d%03d%05d%010d" % (partition, offset, worker, incarnation, transaction)
 
 
 def passed_on(header: bytes, worker: int, incarnation: int, transaction: int, partition: int, offset: int) -> bytes:
-    """The header of what was made of a record with that header, at that place of the topic between."""
+    """Return the header of an output made from a record with this header in the intermediate topic.
+
+    `partition` and `offset` are those of that record; the input's are taken from `header`.
+    """
     return header[: _length(_PLACE)] + b"%03d%05d%010d%05d%013d" % (worker, incarnation, transaction, partition, offset)
 
 
 def widths(*, intermediate: bool) -> list[int]:
-    """How many digits of the header go into each of the integers `told_0` and so on (`parts_sql`); with
-    `intermediate`, of the longer form. Up to eighteen digits fit into one: a few long integers take less time and
-    space to read than many short ones."""
+    """Return the number of digits of each of the integers `told_0`, `told_1`, … into which the header is cut.
+
+    With `intermediate`, the header has its longer form. An integer has up to eighteen digits; reading a few long
+    integers takes less time and space than reading many short ones.
+    """
     return [_length(group) for group in (_GROUPS if intermediate else _GROUPS[:2])]
 
 
 def parts_sql() -> list[str]:
-    """Spark SQL: each part of the header, by its name, from those integers. The first part of each is what is left, and
-    so not cut: in a folder of many runs it may have more digits than a header has."""
+    """Return a Spark SQL expression for each part of the header, computed from the integers `told_0`, `told_1`, ….
+
+    The first part of each integer is not limited to its width, because in a folder that combines several runs it may
+    have more digits than in a header.
+    """
     found = []
     for index, group in enumerate(_GROUPS):
-        behind = _length(group)
+        digits_after = _length(group)
         for part in group:
-            behind -= part.width
-            digits = f"told_{index} div {10**behind}L" + (f" % {10**part.width}L" if part is not group[0] else "")
+            digits_after -= part.width
+            digits = f"told_{index} div {10**digits_after}L" + (f" % {10**part.width}L" if part is not group[0] else "")
             found.append(f"cast({digits} AS {part.type}) AS {part.name}")
     return found

@@ -1,14 +1,15 @@
-"""The verdict and what it is made of: findings, reasons for not knowing, and the file that keeps them.
+"""The results of a run: the verdict, the findings and reasons that it follows from, and the file results.json.
 
-The verdict is a lattice, worst wins: `valid` < `unknown` < `invalid`. Safety and liveness are never mixed: a run that
-stands still is `unknown: stalled`, not invalid.
+Verdicts are ordered `valid` < `unknown` < `invalid`, and the worst one applies: any finding makes a run `invalid`, and
+otherwise any reason makes it `unknown`. Safety and liveness are kept apart: a run that makes no progress is
+`unknown: stalled` and not `invalid`.
 
-    unknown: stalled         it did not come to rest in time
-    unknown: vacuous         a fault, or what it needs, never happened
-    unknown: indeterminate   the tables do not tell
-    unknown: harness-error   we failed; nothing is said about the system
+    unknown: stalled         the run did not come to rest in time
+    unknown: vacuous         a fault, or a condition that it needs, did not occur
+    unknown: indeterminate   the tables do not determine the answer
+    unknown: harness-error   the harness failed, and nothing is claimed about the system
 
-`mode` says what it rests on: the full proof reads the input topic; the ledger mode trusts what was acknowledged.
+In mode `full`, the input topic was read; in mode `ledger`, the acknowledgements of the inputs are trusted instead.
 """
 
 import json
@@ -28,7 +29,11 @@ ReasonKind = Literal["stalled", "vacuous", "indeterminate", "harness-error"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One class of anomaly, how often, and up to ten samples with their coordinates in the log."""
+    """An anomaly that a check found.
+
+    `cls` is its class, `count` the number of occurrences, `says` a description, and `samples` up to ten occurrences
+    with their coordinates in the log.
+    """
 
     cls: str
     count: int
@@ -38,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """Why a run cannot be called valid although nothing was found."""
+    """A reason for which a run without findings is not valid."""
 
     kind: ReasonKind
     says: str
@@ -46,9 +51,10 @@ class Reason:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """What one check did: its claim in words, findings, reasons, and how many things of each kind it compared.
+    """The result of one check.
 
-    `not_judged` is why it does not apply to this run, or could not be asked; empty when it was.
+    `claim` is the property that it checks, in words. `compared` has the number of compared records, transactions and
+    so on, by unit. `not_judged` is the reason for which the check did not run; it is empty if it ran.
     """
 
     name: str
@@ -60,7 +66,7 @@ class CheckResult:
 
     @property
     def says(self) -> str:
-        """The result in words: what was found, `not known`, `not judged: …`, or `holds for …` with numbers."""
+        """The result in words: the classes found, `not judged: …`, `not known: …`, or `holds for …` with counts."""
         if self.findings:
             return ", ".join(sorted({finding.cls for finding in self.findings}))
         if self.not_judged:
@@ -72,7 +78,11 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """All that results.json holds."""
+    """The content of results.json.
+
+    `command` repeats the run, and `expectation` is the comparison with the scenario's expectation in words. `counts`
+    has the numbers of inputs, outputs and transactions. `issue` and `result` are those of a scenario about a bug.
+    """
 
     name: str
     seed: int
@@ -92,8 +102,11 @@ class Results:
 
     @property
     def headline(self) -> str:
-        """`valid`, `invalid: lost, duplicate` or `unknown: vacuous`; ` (ledger mode)` behind it when it is that. With a
-        bug's issue in front, and whether it is proved or refuted, where the scenario is about one."""
+        """The verdict in one line, such as `valid`, `invalid: duplicate, lost` or `unknown: vacuous`.
+
+        For a scenario about a bug, it begins with the issue and whether it is proved or refuted. In mode `ledger`, it
+        ends with `(ledger mode)`.
+        """
         word: str = self.verdict
         if word == "invalid":
             word += ": " + ", ".join(sorted({finding.cls for finding in self.findings}))
@@ -103,18 +116,20 @@ class Results:
         return about + word + (" (ledger mode)" if self.mode == "ledger" else "")
 
     def write(self, path: Path) -> None:
+        """Write results.json."""
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
 def decide(findings: Sequence[Finding], reasons: Sequence[Reason]) -> Verdict:
+    """Return the verdict that follows from findings and reasons."""
     if findings:
         return "invalid"
     return "unknown" if reasons else "valid"
 
 
 def read(path: Path) -> Results:
-    """Read a results.json back. Raises BadInput when it is missing or not one."""
-    raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="`onceproof verify` makes it")
+    """Read a results.json. Raises BadInput when it is missing or not of this schema version."""
+    raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="`onceproof verify` writes it")
     with documents.as_told(path):
         raw["findings"] = [Finding(**each) for each in raw["findings"]]
         raw["reasons"] = [Reason(**each) for each in raw["reasons"]]

@@ -1,12 +1,12 @@
-"""The tables of a run's folder: each declared once, for PyArrow that writes them and for Spark that reads them.
+"""The schemas of the tables in a run folder, for PyArrow and for Spark.
 
-    BATCHES.arrow       the schema for PyArrow, with the version in its metadata
-    BATCHES.spark       the same columns as Spark's DDL: given and not inferred, since inferring costs a Spark job a
-                        table and would let a wrong table pass
-    BATCHES.check(path) refuses a file of another version or with other columns
+    BATCHES.arrow         the schema for PyArrow, with the schema version in its metadata
+    BATCHES.spark         the same columns as Spark DDL. Inferring them would cost one Spark job per table and accept a
+                          table with wrong columns
+    BATCHES.check(paths)  refuses files of another schema version or without one of the columns
 
-`number` is always the input's number as the payload says it, `digest` Spark's `xxhash64` of key and value, an offset
-counts records in a partition, and times are seconds of CLOCK_MONOTONIC.
+In every table, `number` is the input's number as the payload contains it, `digest` is Spark's `xxhash64(key, value)`,
+`offset` is a Kafka offset, and times are seconds of CLOCK_MONOTONIC.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,25 +34,27 @@ _ARROW = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its name in messages, and its columns with their types as Spark names them."""
+    """A table: its name, and its columns with the names of their Spark types."""
 
     name: str
     columns: Mapping[str, str]
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The columns for PyArrow, with `schema_version` in the metadata."""
+        """The schema for PyArrow, with `schema_version` in its metadata."""
         fields = [(name, _ARROW[kind]) for name, kind in self.columns.items()]
         return pa.schema(fields, metadata={_KEY: str(SCHEMA_VERSION)})
 
     @property
     def spark(self) -> str:
-        """The columns as Spark's DDL."""
+        """The columns as Spark DDL."""
         return ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
 
     def check(self, paths: Iterable[Path]) -> dict[Path, Any]:
-        """The footers of files that hold this table. Raises BadInput when one of them is no Parquet file, of another
-        schema version, or lacks a column."""
+        """Return the Parquet footers of the files of this table, by path.
+
+        Raises BadInput when a file is not a Parquet file, is of another schema version, or lacks a column.
+        """
         footers = {}
         for path in paths:
             try:
@@ -72,36 +74,38 @@ def _table(name: str, columns: str) -> Table:
     return Table(name, dict(column.split() for column in columns.split(", ")))
 
 
-# What was sent: an input whose offset is null was not acknowledged with its offset, or (`acknowledged` false) not at
-# all, so that nobody knows whether it is in the log.
+# The inputs that the generator sent. `offset` is null if the acknowledgement had no offset or, with `acknowledged`
+# false, if there was none, so that the input may or may not be in the log.
 LEDGER = _table("ledger", "number bigint, partition int, offset bigint, digest bigint, acknowledged boolean")
-# What the input topic holds; read for the full proof only.
+# The records of the input topic; read in mode `full` only.
 INPUTS = _table("inputs", "partition int, offset bigint, number bigint, digest bigint")
-# What a read_committed reader sees at rest. told_0 to told_2: the header as integers (`provenance`); content: the
-# digest of the whole record, where `digest` is of a part; total and grouping: of an aggregate.
+# The output records that a read_committed reader sees after the run. `told_0` to `told_2` are the provenance header as
+# integers, `content` is the digest of the whole record if `digest` covers a part of it, and an aggregation has its
+# `total` and, as `grouping`, a hash of the key.
 OUTPUTS = _table(
     "outputs",
     "topic string, partition int, offset bigint, number bigint, digest bigint, told_0 bigint, told_1 bigint, "
     "told_2 bigint, content bigint, total bigint, grouping bigint",
 )
-# What the live observer saw while the run went on.
+# The output records that the live observer read during the run; `at` is the time of reading.
 OBSERVED = _table("observed", "topic string, partition int, offset bigint, number bigint, digest bigint, at double")
-# The batch headers of every replica. producer_id −1: no idempotent producer. control: "commit", "abort" or null.
-# fate: what became of the batch (visible, aborted, control, open).
+# The headers of the record batches of every replica, with their first and last offsets. `producer_id` is -1 without an
+# idempotent producer. `control` is "commit" or "abort" for a transaction marker, otherwise null. `fate` is "visible",
+# "aborted", "control" or "open".
 BATCHES = _table(
     "batches",
     "topic string, partition int, broker string, first bigint, last bigint, records int, producer_id bigint, "
     "producer_epoch smallint, sequence int, transactional boolean, control string, crc bigint, coordinator_epoch int, "
     "fate string",
 )
-# The offsets that the group committed, in the order of its log; `offset` is the place in that log, `position` the
-# committed offset of the input partition.
+# The offsets that the group committed, in the order of its partition of `__consumer_offsets`. `offset` is the offset
+# of the commit in that partition, and `position` the committed offset of the input partition.
 COMMITS = _table(
     "commits",
     "offset bigint, partition int, position bigint, worker int, incarnation int, transaction bigint, "
     "producer_id bigint, producer_epoch smallint, fate string",
 )
-# The transactions of history.jsonl, as Spark reads them: a line for each `begin`, `invoke` and `outcome`.
+# The transactions of history.jsonl as Spark reads them, one row for each event `begin`, `invoke` and `outcome`.
 TRANSACTIONS = _table(
     "transactions",
     "event string, source string, incarnation int, transaction bigint, type string, t double, "

@@ -1,4 +1,4 @@
-"""The log of an output topic is rolled into many short segments while workers write to it.
+"""Roll the log of an output topic into many short segments while workers write to it.
 
     [[faults]]
     name = "roll-segments"
@@ -29,6 +29,8 @@ _RESTORE_DEADLINE_S = 30.0
 
 
 class RollSegmentsSpec(FaultSpec):
+    """The keys of `roll-segments`."""
+
     topic: Annotated[str, Field(pattern="^[a-z][a-z-]*$", description="Output topic, by the workload's name.")] = (
         "output"
     )
@@ -36,12 +38,15 @@ class RollSegmentsSpec(FaultSpec):
 
 
 class RollSegments:
+    """The log of an output topic is rolled into short segments."""
+
     name: ClassVar = "roll-segments"
-    about: ClassVar = "the log of an output topic gets a new segment every every_ms"
+    about: ClassVar = "Rolls the log of an output topic into short segments, a new one every every_ms."
     params: ClassVar = RollSegmentsSpec
     needs: ClassVar = frozenset({"log-access"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[RollSegmentsSpec]) -> Undo:
+        """Shorten the topic's segments; the returned function restores them and reports how many were rolled."""
         admin, topic = context.cluster.admin, context.names.topic(fault.spec.topic)
         before = _segments(context, topic)
         context.note(FaultTarget(fault=fault.id, role=fault.spec.topic, node=topic))
@@ -59,7 +64,7 @@ class RollSegments:
         return undo
 
     def missing(self, fault: PlannedFault[RollSegmentsSpec], events: Events) -> str | None:
-        """The brokers must have rolled at least one segment."""
+        """Return a message unless the brokers rolled at least one segment."""
         counted = events.first(Noted, fault=fault.id, what="segments")
         if counted is None or not counted.data["rolled"]:
             return f"no segment of {fault.spec.topic} was rolled"
