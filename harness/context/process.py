@@ -96,14 +96,21 @@ class Child:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            try:
-                event = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # the incomplete last line of a process that was killed
-            self._on_event(event)
+            if not line.endswith(b"\n"):
+                break  # the incomplete last line of a process that was killed
+            self._on_event(_event(line))
         code = self._process.wait()
         self._process.stdout.close()
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         self._on_exit(self, code)
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """The object that a line holds. A line that holds none becomes an event of an unknown kind, which is refused."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        event = None
+    return event if isinstance(event, dict) else {"event": line[:60].decode(errors="replace")}
