@@ -1,15 +1,15 @@
-"""Do the totals agree with the inputs?
+"""Check that the totals agree with the inputs.
 
-    wrong-aggregate    a total is not the one before it of the same key, plus its own input's amount
+    wrong-aggregate    a total is not the previous total of the same key plus the amount of its own input
 
     sums/3, key k7:   input 41 (amount 42) → 310      input 97 (amount 98) → 408      right
                                                       input 97 (amount 98) → 366      wrong: it misses input 41
 
-Judged is each step, in the order of the inputs (which is that of the outputs, or they are `reordered`): so a total that
-misses something is found where it first does, and those after it, which go on from there, are not. An input that is
-`lost` or `duplicate` is that, and its total's steps may be right. Where another finding explains an output (a zombie
-wrote it, the observer saw another one there), the next step may go on from it, or from the one before it. Integers
-only. What a workload's totals and amounts are, it says as Spark SQL.
+Each step is checked, in the order of the inputs (which is the order of the outputs, or they are `reordered`). So a
+total that misses an amount is found where that first happens; the totals after it, which continue from there, are not.
+An input that is `lost` or `duplicate` is reported as such, and the steps of its total may be right. If another finding
+explains an output (a zombie wrote it, or the observer read another one there), the next step may continue from that
+output or from the one before it. Totals are integers. The workload defines its totals and amounts as Spark SQL.
 """
 
 from functools import partial
@@ -23,12 +23,12 @@ from onceproof.verifiers.evidence.check import AGGREGATE, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
-CLAIM = "each total is the one before it of its key, plus its own input's amount"
+CLAIM = "each total is the previous total of its key plus the amount of its own input"
 
 
 def _judge(tables: Tables) -> Judged:
     right = tables.workload.aggregate
-    assert right is not None  # it is among the needs
+    assert right is not None  # the need AGGREGATE makes sure of it
     outputs = tables.outputs.withColumn("stands", F.lit(True))
     explained = causes.outputs(tables)
     if explained is not None:
@@ -44,13 +44,13 @@ def _judge(tables: Tables) -> Judged:
     wrong = suspects.without_suspects(tables, steps.where("stands")).where(
         "NOT coalesce(total = before + amount, false) AND NOT coalesce(total = at_once + amount, false)"
     )
-    says = "totals are not the one before them of their key, plus their input's amount"
+    says = "totals are not the previous total of their key plus the amount of their own input"
     findings = finding(tables, "wrong-aggregate", says, wrong, partial(_sample, tables))
     return Judged(compared=tables.sizes("outputs"), findings=findings)
 
 
 def _before(total: str) -> Column:
-    """The total before, nothing for the first one."""
+    """Return the previous `total` (Spark SQL) of the same key that is not null; 0 if there is none."""
     lane = "PARTITION BY over, partition, grouping ORDER BY source_offset, offset"
     return F.expr(f"coalesce(lag({total}) IGNORE NULLS OVER ({lane}), 0)")
 

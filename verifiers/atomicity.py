@@ -1,24 +1,25 @@
-"""Is each transaction all or nothing?
+"""Check that each transaction is all or nothing.
 
-    aborted-read        a read_committed reader sees an output of a transaction that was aborted (Adya's G1a): its
-                        offset lies in a batch that the log shows as aborted or open, or it was made of one that does
-                        in a topic between, or the worker never called commit, or the live observer saw it before that
-    torn-transaction    part of a transaction's outputs is visible, part is not: within a topic or across topics
+    aborted-read        a read_committed reader reads an output of a transaction that was aborted (Adya's G1a): the
+                        output is in a batch that the log shows as aborted or open; or it was made from a record of the
+                        intermediate topic that is; or its worker never called commit; or the live observer read it
+                        before its worker called commit
+    torn-transaction    some of a transaction's outputs are visible and some are not, within a topic or across topics
 
-A transaction's manifest says which offsets it was acknowledged, in each partition. Whose they are and what became of
-them, the log says: the batch at the first of them names the producer, and that producer's batches among them are
-visible, aborted, open or not there at all.
+A transaction's manifest lists the offsets that the brokers acknowledged, in each partition. The log shows to whom they
+belong and what became of them: the batch at the first of these offsets names the producer, and the batches of that
+producer in the range are visible, aborted, open or absent.
 
     transaction 7 of worker-1: stock/2 offsets 10..19, payment/4 offsets 30..39
-      both visible, or both aborted                       whole
+      both visible, or both aborted                       no anomaly
       stock/2 visible, payment/4 aborted                  torn-transaction: payment/4 offset 30
-      both visible, no commit was ever called             aborted-read: all of them; so, too, when its worker was
-                                                          killed while it stood right before the call
-      both visible, seen 20 ms before commit was called   aborted-read: those that were seen
-      commit was called and failed (`info`), all visible  whole: it took effect, its answer was lost
+      both visible, commit was never called               aborted-read: all of them; also if the worker was killed
+                                                          while it waited at the phase before-commit
+      both visible, read 20 ms before commit was called   aborted-read: those that were read
+      commit was called and failed (`info`), all visible  no anomaly: the commit took effect, its response was lost
 
-`info` excuses an aborted-read where commit was called; it excuses nothing of a torn transaction. Parts in incomplete
-partitions, below a log start, or of which the worker was not told the offsets, are not judged.
+`info` excuses an aborted-read if commit was called; it does not excuse a torn transaction. A part of a transaction is
+not judged if its partition is incomplete, if it is below the log start, or if the worker did not learn its offsets.
 """
 
 from functools import partial, reduce
@@ -37,23 +38,25 @@ from onceproof.verifiers.evidence.fingerprints import SPAN
 from onceproof.verifiers.evidence.spark import small, unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached
 
-CLAIM = "each transaction's outputs are all visible or none is, and none that was aborted is"
-# Batches and manifests meet in buckets of offsets, so that a join on a range is one on equal buckets.
+CLAIM = "the outputs of each transaction are all visible or all hidden, and no output of an aborted one is visible"
+# Batches and manifests are joined by buckets of this many offsets, so that a join on a range is one on equal buckets.
 _BUCKET = 4096
 _CALLED = {"worker": "int", "incarnation": "int", "transaction": "bigint", "called": "double"}
-_CLOCK_S = 0.001  # to which the observer's times are rounded
+_CLOCK_S = 0.001  # the observer's times are rounded to this
 
 
 @cached
 def aborted(tables: Tables) -> DataFrame | None:
-    """Outputs that a reader saw and must not have seen: topic, partition, offset, number (of each reader, where they
-    differ); None when there are none."""
+    """Return outputs that a read_committed reader read although it must not; None if there are none.
+
+    Columns: topic, partition, offset, number (a row for each reader's number if the two differ).
+    """
     hidden = tables.log.where("fate != 'visible'").selectExpr("topic", "partition", "first", "last")
     offsets = hidden.selectExpr("topic", "partition", "explode(sequence(first, last)) AS offset")
     found = _seen_too_soon(tables, hidden)
-    if _near_hidden(tables, hidden):  # speed: otherwise no output stands in a hidden batch
+    if _near_hidden(tables, hidden):  # speed: otherwise no output is in a hidden batch
         found.append(tables.outputs.join(F.broadcast(offsets), PLACE, "left_semi"))
-    if tables.workload.intermediate_topic:  # speed: otherwise nothing is between
+    if tables.workload.intermediate_topic:  # speed: otherwise there is no intermediate topic
         found.append(_made_of_hidden(tables, offsets))
     if tables.workload.wiring.transactional:
         found += _never_committed(tables)
@@ -62,9 +65,12 @@ def aborted(tables: Tables) -> DataFrame | None:
 
 
 def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
-    """What the live observer saw in batches that are not visible; and outputs that it saw before their worker called
-    commit: a transaction that was made visible by somebody else, and then completed. Both times are of one machine's
-    monotonic clock, and the observer's is when it had the record, so it cannot be too low."""
+    """Return what the live observer read in batches that are not visible, or before commit was called.
+
+    In the latter case another client made the transaction visible before its own worker completed it. Both times come
+    from the monotonic clock of one machine. The observer takes its time after it has received the record, so that time
+    cannot be too early.
+    """
     if tables.observed is None:
         return []
     spans = hidden.selectExpr("*", *(f"cast(NULL AS {kind}) AS {name}" for name, kind in _CALLED.items()))
@@ -80,8 +86,10 @@ def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
 
 
 def _sighted(tables: Tables, spans: DataFrame) -> DataFrame:
-    """Offsets of spans (topic, partition, first, last and whatever else) that the live observer saw, and when: topic,
-    partition, offset, at, and whatever else the spans have."""
+    """Return the offsets of `spans` that the live observer read, and when (`at`), one row for each offset.
+
+    `spans` has topic, partition, first and last; its further columns are kept.
+    """
     seen = fingerprints.sightings(tables)
     assert seen is not None
     cut = spans.selectExpr("*", _buckets("first", "last", SPAN, "span")).selectExpr(
@@ -96,7 +104,7 @@ def _sighted(tables: Tables, spans: DataFrame) -> DataFrame:
 
 
 def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame:
-    """Outputs made of a record of the topic between that was aborted: its reader must not have seen it."""
+    """Return outputs made from an aborted record of the intermediate topic, which its reader must not have read."""
     there = hidden.where(F.col("topic") == tables.workload.intermediate_topic).select(
         F.col("partition").alias("intermediate_partition"), F.col("offset").alias("intermediate_offset")
     )
@@ -104,7 +112,7 @@ def _made_of_hidden(tables: Tables, hidden: DataFrame) -> DataFrame:
 
 
 def _near_hidden(tables: Tables, hidden: DataFrame) -> bool:
-    """Whether any contiguous range of outputs has a batch that is not visible between its first and its last offset."""
+    """Return whether any contiguous range of outputs overlaps a batch that is not visible."""
     spans = hidden.selectExpr("topic", "partition", "first AS h_first", "last AS h_last", _buckets("first", "last"))
     contiguous_ranges = fingerprints.output_ranges(tables).selectExpr(
         "topic", "partition", "first", "last", _buckets("first", "last")
@@ -114,7 +122,7 @@ def _near_hidden(tables: Tables, hidden: DataFrame) -> bool:
 
 
 def _never_committed(tables: Tables) -> list[DataFrame]:
-    """Visible outputs of transactions whose worker never called commit."""
+    """Return visible outputs of transactions whose worker never called commit."""
     wrong = given_up(tables)
     if fingerprints.output_ranges(tables).join(tables.few(wrong), TRANSACTION, "left_semi").isEmpty():  # speed
         return []
@@ -123,8 +131,11 @@ def _never_committed(tables: Tables) -> list[DataFrame]:
 
 @cached
 def given_up(tables: Tables) -> DataFrame:
-    """Transactions whose worker never called commit: worker, incarnation, transaction. It gave them up, or ended before
-    it came to that, or stood before it for the nemesis and never went on."""
+    """Return transactions whose worker never called commit: worker, incarnation, transaction.
+
+    The worker aborted them, or ended before it called commit, or was stopped at the phase before-commit and never
+    continued.
+    """
     ended = tables.transactions.groupBy(*TRANSACTION).agg(
         F.expr("max(event = 'invoke') AS invoked"), F.expr("coalesce(max(type = 'fail'), false) AS failed")
     )
@@ -136,8 +147,10 @@ def given_up(tables: Tables) -> DataFrame:
 
 
 def _stayed(tables: Tables) -> list[tuple[int, int, int]]:
-    """Those that stopped right before they called commit, and ended there. (Where each topic has a commit of its own,
-    another one was called before.)"""
+    """Return transactions whose worker was stopped at the phase before-commit and never continued.
+
+    Empty if each topic has a transaction of its own, since another commit was called before that phase.
+    """
     if tables.workload.wiring.each_topic:
         return []
     on = {(*each.process, each.fault) for each in tables.events.of(WentOn)}
@@ -150,10 +163,12 @@ def _stayed(tables: Tables) -> list[tuple[int, int, int]]:
 
 @cached
 def torn(tables: Tables) -> DataFrame | None:
-    """The parts of torn transactions: worker, incarnation, transaction, topic, partition, first, last, records,
-    visible; None when every transaction is whole."""
+    """Return the parts of torn transactions; None if there is no torn transaction.
+
+    Columns: worker, incarnation, transaction, topic, partition, first, last, records, visible.
+    """
     parts = told_parts(tables)
-    in_log = tables.log.where("control IS NULL").selectExpr(  # speed: no record stands where a marker does
+    in_log = tables.log.where("control IS NULL").selectExpr(  # speed: no output has the offset of a marker
         "topic",
         "partition",
         "first AS b_first",
@@ -186,8 +201,10 @@ def torn(tables: Tables) -> DataFrame | None:
 
 @cached
 def told_parts(tables: Tables) -> DataFrame:
-    """What each manifest says of each partition, where it can be judged: worker, incarnation, transaction, topic,
-    partition, records, first, last."""
+    """Return the part of each manifest in each partition, where it can be judged.
+
+    Columns: worker, incarnation, transaction, topic, partition, records, first, last.
+    """
     told = tables.transactions.selectExpr(*TRANSACTION, "explode(outputs) AS (at, span)")
     parts = told.select(
         *TRANSACTION,
@@ -202,11 +219,12 @@ def told_parts(tables: Tables) -> DataFrame:
 
 
 def _buckets(first: str, last: str, size: int = _BUCKET, name: str = "bucket") -> str:
+    """Return Spark SQL for one row for each bucket of `size` offsets that the range from `first` to `last` touches."""
     return f"explode(sequence({first} div {size}, {last} div {size})) AS {name}"
 
 
 def torn_outputs(tables: Tables) -> DataFrame | None:
-    """The visible outputs of torn transactions."""
+    """Return the visible outputs of torn transactions; None if there is no torn transaction."""
     parts = torn(tables)
     if parts is None:
         return None
@@ -221,7 +239,7 @@ def _judge(tables: Tables) -> Judged:
         findings += finding(
             tables,
             "aborted-read",
-            "outputs were read that are aborted or open in the log, or whose worker had not called commit",
+            "outputs were read although the log shows them as aborted or open, or their worker had not called commit",
             seen.groupBy(*PLACE).agg(F.max("number").alias("number")).join(header, PLACE, "left"),
             partial(_seen, tables),
         )
@@ -231,7 +249,7 @@ def _judge(tables: Tables) -> Judged:
         findings += finding(
             tables,
             "torn-transaction",
-            "parts of transactions are not visible although others are",
+            "parts of transactions are not visible although other parts of the same transactions are",
             hidden,
             partial(_part, tables),
         )

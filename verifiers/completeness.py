@@ -1,16 +1,17 @@
-"""Is each partition whole in the tables? Only there may a missing record be called lost.
+"""Check that the tables hold each partition completely; only there may a missing record be called lost.
 
 In each partition, end − start = visible + aborted + control offsets: the batches account for every offset, and collect
-saw as many records as the log says are visible. And nothing stands above the end: an LSO below the high
-watermark hides records that may yet become visible.
+read as many records as the log shows as visible. No record may be above the end: an LSO below the high watermark hides
+records that may still become visible.
 
-    output/3   end 1040   visible 1000 (seen: 1000)   aborted 30   control 10      whole
-    output/4   end 1040   visible 1000 (seen:  999)   aborted 30   control 10      incomplete: findings by absence off
+    output/3   end 1040   visible 1000 (read: 1000)   aborted 30   control 10      complete
+    output/4   end 1040   visible 1000 (read:  999)   aborted 30   control 10      incomplete: no findings by absence
 
-An input partition may start where a fault's delete left it, and no further. The group's positions must be the last ones
-that its partition of __consumer_offsets shows as committed, and of what was written there nothing may be gone.
+An input partition may start at the low watermark that a fault's delete-records returned, and no further. The group's
+committed offsets must be the last ones that its partition of __consumer_offsets shows as committed, and compaction
+must not have removed any record of that partition.
 
-In ledger mode the input's partitions are taken as whole by their batches alone, since nobody read them.
+Ledger mode does not read the input topic, so the batches alone decide whether its partitions are complete.
 """
 
 from typing import Any
@@ -24,12 +25,12 @@ from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables, cached
 
-CLAIM = "every offset of every judged partition is accounted for: visible, aborted or control"
+CLAIM = "every offset of every judged partition is accounted for as a visible, an aborted or a control record"
 
 
 @cached
 def incomplete(tables: Tables) -> dict[tuple[str, int], str]:
-    """The partitions that are not whole, by the workload's own name of the topic, and what is wrong with each."""
+    """Return the incomplete partitions: (the workload's own name of the topic, partition) → the problem, in words."""
     found = {}
     for each in tables.pinned:
         problem = _problem(tables, each)
@@ -39,41 +40,47 @@ def incomplete(tables: Tables) -> dict[tuple[str, int], str]:
 
 
 def _problem(tables: Tables, each: dict[str, Any]) -> str | None:
+    """Return why the tables do not hold a pinned partition completely; None if they do."""
     role, partition = tables.role(each["topic"]), each["partition"]
     length = each["end"] - each["start"]
     log = fingerprints.logs(tables).get((each["topic"], partition, each["leader"]))
     offsets = log.offsets if log else dict.fromkeys(fingerprints.FATES, 0)
     between = role == tables.workload.intermediate_topic
     if role != "input" and each["start"] > (_deleted_to(tables, role, partition) if between else 0):
-        return f"it starts at {each['start']}: somebody deleted records"
+        return f"it starts at {each['start']}: somebody deleted records that no fault deleted"
     if each["end"] != each["high_watermark"]:
         return f"the LSO {each['end']} is below the high watermark {each['high_watermark']}"
     if sum(offsets.values()) != length:
         return f"{length} offsets, the log's batches account for {sum(offsets.values())}"
     if between or (role == "input" and not tables.full):
-        return None  # nobody read it
+        return None  # the topic was not read, so there is no count of records to compare
     kind = "inputs" if role == "input" else "outputs"
     seen = fingerprints.contents(tables).get((kind, role, partition), fingerprints.NOTHING).rows
     if seen != offsets["visible"]:
-        return f"{offsets['visible']} visible in the log, the reader saw {seen}"
+        return f"{offsets['visible']} visible in the log, the reader saw {seen} records"
     return None
 
 
 def _deleted_to(tables: Tables, role: str, partition: int) -> int:
-    """How far faults deleted its records: the highest low watermark that the brokers gave back; 0 when none did."""
+    """Return the highest low watermark that a fault's delete-records returned; 0 if no fault deleted any record."""
     marks = tables.deletes_of(role)
     return max((mark.low_watermark for mark in marks if mark.partition == partition), default=0)
 
 
 def frame(tables: Tables) -> DataFrame:
-    """The incomplete partitions: topic, partition, and hole, which is true."""
+    """Return the incomplete partitions as a frame: topic, partition, and `hole`, which is true in every row."""
     return small(tables.spark, list(incomplete(tables)), "topic string, partition int").withColumn("hole", F.lit(True))
 
 
 def _judge(tables: Tables) -> Judged:
-    reasons = [Reason(kind="indeterminate", says=f"incomplete: {each}") for each in incomplete(tables).values()]
+    reasons = [
+        Reason(kind="indeterminate", says=f"the table of a partition is incomplete: {each}")
+        for each in incomplete(tables).values()
+    ]
     reasons += [
-        Reason(kind="indeterminate", says=f"somebody wrote while it was read: {moved}")
+        Reason(
+            kind="indeterminate", says=f"the offsets of a partition moved, so somebody wrote while it was read: {moved}"
+        )
         for moved in tables.facts["moved"]
     ]
     reasons += [
@@ -91,8 +98,11 @@ def _judge(tables: Tables) -> Judged:
 
 
 def _positions(tables: Tables) -> list[Reason]:
-    """Whether the group's positions are the last ones in its log: else one of the two was not read rightly. And whether
-    the log is whole, since what is judged of each transaction rests on it."""
+    """Return reasons if the group's committed offsets are not the last ones in its log, or if that log was compacted.
+
+    In the first case one of the two was read wrongly. In the second case the commits of single transactions are
+    missing, on which other checks rely.
+    """
     place = F.struct("offset", "position")
     last = tables.commits.where("fate = 'visible'").groupBy("partition").agg(F.max(place).alias("last"))
     in_log = {row["partition"]: row["last"]["position"] for row in rows(last)}
@@ -105,8 +115,8 @@ def _positions(tables: Tables) -> list[Reason]:
     return reasons + [
         Reason(
             kind="indeterminate",
-            says=f"the group's position on {tables.input_topic}/{partition} is "
-            f"{tables.positions.get(partition)}, the last one in its log {in_log.get(partition)}",
+            says=f"the group's committed offset on {tables.input_topic}/{partition} is "
+            f"{tables.positions.get(partition)}, but the last one in its log is {in_log.get(partition)}",
         )
         for partition in sorted(tables.positions.keys() | in_log.keys())
         if tables.positions.get(partition) != in_log.get(partition)

@@ -1,27 +1,31 @@
-"""Does every input have exactly the outputs that it should?
+"""Check that every input has exactly the outputs that it should have.
 
-    lost           an acknowledged input, below the committed position, has no output
-    duplicate      an input has more outputs than it should
-    phantom        an output has no input
-    corrupted      an output differs from what its input gives, or its headers from its payload
-    reset-skip     lost, but between the stable position at a delete-records and the low watermark it returned
-    reset-reprocess  duplicate, in a partition whose records were deleted, between low watermark and position
+    lost             an acknowledged input below the committed offset has no output
+    duplicate        an input has more outputs than it should have
+    phantom          an output belongs to no input
+    corrupted        an output differs from what its input gives, or its header contradicts its payload
+    reset-skip       as lost, for an input between the committed offset at a delete-records and the low watermark that
+                     the brokers returned
+    reset-reprocess  as duplicate, for an input between that low watermark and the committed offset, in a partition in
+                     which a consumer was reset to an earlier offset
 
-Which input an output comes from is the payload's word (its number); header, key and destination must agree. Whatever
-does not fit at once is a suspect (`suspects`), and only suspects are looked at one by one.
+The number in an output's payload identifies its input; header, key and partition must agree with it. Outputs that do
+not fit their input in every respect are suspects (`suspects`), and this check examines only the suspects.
 
-One cause, one class. An output whose payload is broken is `corrupted`; the input that its header names is then not
-lost as well:
+One cause has one class. An output whose payload is broken is `corrupted`, and the input that its header names is not
+reported as `lost` as well:
 
-    input 41 → output "0000000000x1 …" with header 3,41     corrupted (not: phantom, and 41 lost)
+    input 41 → output "0000000000x1 …" with header 3,41     corrupted (not phantom, and 41 is not lost)
     input 41 → two outputs                                  duplicate
     input 41 → one output, header 3,40                      corrupted
-    a record of which nobody knows the number or the header phantom
+    an output with an unknown number, whose header names no
+    input that lacks an output                              phantom
 
-By presence (`duplicate`, `phantom`, `corrupted`) a finding always stands. By absence it stands only where the input's
-partition and the output's are complete. An input that the ledger calls `info` and that is not in the log may have one
-output or none; in the log, it is an input like any other. One that was acknowledged must have its output, also where
-its offset was not told and it is not in the log any more; nobody can say then whether the position has passed it.
+A finding by presence (`duplicate`, `phantom`, `corrupted`) is always reported. A finding by absence (`lost`,
+`reset-skip`) is reported only if the partitions of the input and of the output are complete. An input that the ledger
+calls `info` may have one output or none if it is not in the log; if it is in the log, it is an input like any other.
+An acknowledged input must have its output even if its offset was not returned and it is no longer in the log. If that
+output is missing, the run is `unknown`, since it cannot be decided whether the input is below the committed offset.
 """
 
 from functools import partial, reduce
@@ -40,18 +44,20 @@ from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import Tables
 
-CLAIM = "every input below the committed position has exactly the outputs that it should, and no other output exists"
+CLAIM = "every input below the committed offset has exactly the outputs that it should have, and no other output exists"
 _SAYS = {
-    "lost": "inputs have no output",
-    "reset-skip": "inputs were skipped because the log start passed the committed position",
-    "duplicate": "outputs of inputs that have more outputs than they should",
-    "reset-reprocess": "outputs of inputs that were processed again after the log start moved",
-    "phantom": "outputs have no input",
-    "corrupted": "outputs differ from what their input gives, or their headers from their payload",
+    "lost": "inputs below the committed offset lack an output that they should have",
+    "reset-skip": "inputs were skipped because the log start moved beyond the committed offset",
+    "duplicate": "outputs belong to inputs that have more outputs than they should have",
+    "reset-reprocess": "outputs belong to inputs that were processed again after records had been deleted and a "
+    "consumer had been reset to an earlier offset",
+    "phantom": "outputs belong to no input of the run",
+    "corrupted": "outputs differ from what their input gives, are in the wrong partition, or have a header that "
+    "contradicts their payload",
 }
 _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
-    ("waiting", "stalled", "above the committed position have no output"),
-    ("unsure", "indeterminate", "have no output, but a partition is incomplete or the input's offset not known"),
+    ("waiting", "stalled", "at or above the committed offset have no output"),
+    ("unsure", "indeterminate", "have no output, but a partition is incomplete or the input's offset is not known"),
 )
 _PAYLOAD = [*KEY, "digest"]
 _BY_ABSENCE = ("lost", "reset-skip")
@@ -86,7 +92,10 @@ def _judge(tables: Tables) -> Judged:
 
 
 def _due(tables: Tables, suspected: DataFrame) -> DataFrame:
-    """The suspects' expected outputs, one row for each topic, number and digest."""
+    """Return the suspects' expected outputs, one row for each topic, number and digest.
+
+    `due` is how many such outputs there may be, `least` how many there must be.
+    """
     return (
         suspects.expected(tables)
         .join(suspected.select(*KEY), KEY, "left_semi")
@@ -102,7 +111,10 @@ def _due(tables: Tables, suspected: DataFrame) -> DataFrame:
 
 
 def _there(tables: Tables, suspected: DataFrame, due: DataFrame) -> DataFrame:
-    """The suspects' actual outputs, each with what is due for its number and whether its payload is that."""
+    """Return the suspects' actual outputs, each with what is due for its number.
+
+    `intact` says whether the output's payload is one that is due.
+    """
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
     there = causes.standing(tables).alias("o").join(suspected.alias("s"), same, "left_semi")
     of_number = due.groupBy(*KEY).agg(F.max("input").alias("of_number"))
@@ -115,18 +127,18 @@ def _there(tables: Tables, suspected: DataFrame, due: DataFrame) -> DataFrame:
 
 
 def _intact(there: DataFrame) -> DataFrame:
-    """How many intact outputs there are for each topic, number and digest."""
+    """Return the number of intact outputs for each topic, number and digest."""
     return there.where("intact").groupBy(*_PAYLOAD).agg(F.count("*").alias("intact_count"))
 
 
 def _missing(due: DataFrame, there: DataFrame) -> DataFrame:
-    """Expected outputs with fewer intact ones than the least, one for each input and topic."""
+    """Return expected outputs of which fewer are intact than there must be, one row for each input and topic."""
     few = due.join(_intact(there), _PAYLOAD, "left").where("coalesce(intact_count, 0) < least")
     return few.dropDuplicates([*KEY, "input"])
 
 
 def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
-    """Findings by absence: cls, topic, number, input."""
+    """Return the findings by absence: cls, topic, number, input."""
     missing = causes.without_excused(tables, missing)
     broken = there.where("NOT intact")
     claimed = broken.select("topic", F.col("source_partition").alias("p"), F.col("source_offset").alias("o")).distinct()
@@ -161,7 +173,7 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
 
 
 def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
-    """Findings by presence: cls, the output's row, and the input that it belongs to."""
+    """Return the findings by presence: cls, the output's row, and the input that it belongs to."""
     of_missing = missing.select(
         "topic",
         F.col("input.partition").alias("source_partition"),
@@ -185,17 +197,20 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     )
     columns = [*KEY, "partition", "offset", "source_partition", "source_offset", "worker", "incarnation", "transaction"]
     judged = looked.select(cls.alias("cls"), *columns, "input")
-    return judged.where("cls IS NOT NULL")  # speed: all outputs are suspects where an input has two on one topic
+    return judged.where("cls IS NOT NULL")  # speed: if inputs have two outputs on one topic, every output is a suspect
 
 
 def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
-    """What deletes past the position may explain: input partition, first offset, the offset after the last (a span of
-    nothing when it is the lower one)."""
+    """Return the inputs that a delete beyond the committed offset may have removed before they were read.
+
+    Each is an input partition, the first offset, and the offset after the last. The range is empty if the latter is
+    not the higher one.
+    """
     return [(mark.partition, mark.position, mark.low_watermark) for mark in tables.deletes]
 
 
 def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
-    """What deletes behind the position may explain, where a worker was seen to go back."""
+    """Return the inputs that may have been read again after a delete, in partitions in which a consumer went back."""
     moved = {
         each.partition
         for each in tables.events.of(PositionReset)
@@ -205,6 +220,7 @@ def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
 
 
 def _within(spans: list[tuple[int, int, int]]) -> Column:
+    """Return whether a row's input is in one of these ranges."""
     terms = [
         F.expr(f"input.partition = {partition} AND input.offset >= {first} AND input.offset < {after}")
         for partition, first, after in spans
@@ -213,7 +229,7 @@ def _within(spans: list[tuple[int, int, int]]) -> Column:
 
 
 def _input(tables: Tables, row: Any) -> Sample:
-    """A sample that is an input."""
+    """Return the sample of a finding by absence, at the place of the input."""
     return {
         "topic": tables.input_topic,
         "partition": row["input"]["partition"],
@@ -224,7 +240,7 @@ def _input(tables: Tables, row: Any) -> Sample:
 
 
 def _output(tables: Tables, row: Any) -> Sample:
-    """A sample that is an output."""
+    """Return the sample of a finding by presence, at the place of the output."""
     source = row["input"]
     return {
         **place(tables, row),

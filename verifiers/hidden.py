@@ -1,15 +1,15 @@
-"""What a read_committed reader did not see, where it bears on a finding: records of aborted and of open transactions.
+"""Show the hidden records that bear on a finding: those of aborted and of open transactions.
 
-    tables/hidden.parquet    as outputs.parquet: what a read_uncommitted reader sees from the log start up to the high
-                             watermark, and a read_committed one did not
+    tables/hidden.parquet    as outputs.parquet: the records from the log start up to the high watermark that a
+                             read_uncommitted reader sees and a read_committed reader does not
 
     lost: input 41, missing from output           hidden: output/2 offset 90 number 41, aborted
     torn-transaction: output/2 offsets 90..94     hidden: output/2 offset 90 … 94, aborted
     aborted-read: output/2 offset 80              hidden: the other records of its transaction
 
-It is read, while the cluster is up, when the first finding asks for it; or before anything is judged when the scenario
-says `[collect] read_uncommitted = true`. Then each partition must have as many of these records as the log has offsets
-of aborted transactions: Kafka's reader and the log's segments tell one story also of what is not visible.
+The records are read when the first finding asks for them, while the cluster is up; or before anything is judged, if
+the scenario says `[collect] read_uncommitted = true`. In the latter case this check compares Kafka's reader with the
+segments: each partition must have as many hidden records as its log has offsets of aborted and open transactions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from onceproof.verifiers.evidence.check import HIDDEN_RECORDS, LOG, Check, Judge
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables, cached
 
-CLAIM = "a read_uncommitted reader sees what the log shows as aborted, and no more"
+CLAIM = "the records that only a read_uncommitted reader sees are those that the log shows as aborted or open"
 _SHOWN = 5
 _COLUMNS = ("topic", "partition", "offset", "number", "worker", "incarnation", "transaction", "fate")
 Sample = dict[str, Any]
@@ -32,7 +32,7 @@ Sample = dict[str, Any]
 
 @cached
 def frame(tables: Tables) -> DataFrame | None:
-    """Outputs of which a read_committed reader sees nothing; None when nobody could look for them."""
+    """Return the hidden records, with the columns of `tables.outputs`; None if they were not read and cannot be."""
     path = tables.folder / "tables" / "hidden.parquet"
     if not path.exists() and tables.look is not None:
         tables.look()
@@ -40,7 +40,10 @@ def frame(tables: Tables) -> DataFrame | None:
 
 
 def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
-    """The samples, each with up to five hidden records that bear on it (`hidden`), where this class asks for them."""
+    """Return the samples of a finding, each with up to five hidden records that bear on it under the key `hidden`.
+
+    Samples of a class to which hidden records say nothing are returned as they are.
+    """
     conditions = {index: says for index, sample in enumerate(samples) if (says := _bears(tables, cls, sample))}
     hidden = frame(tables) if conditions else None
     if hidden is None:
@@ -61,7 +64,7 @@ def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
 
 
 def _bears(tables: Tables, cls: str, sample: Mapping[str, Any]) -> str:
-    """Which hidden records bear on a sample, as SQL; empty when the class does not ask for any."""
+    """Return the condition, in Spark SQL, for hidden records that bear on a sample; empty if none do."""
     here = f"topic = '{tables.role(sample['topic'])}' AND partition = {sample['partition']}"
     if cls == "lost":
         return f"topic = '{tables.role(sample['missing_from'])}' AND number = {sample['number']}"
@@ -78,8 +81,8 @@ def _bears(tables: Tables, cls: str, sample: Mapping[str, Any]) -> str:
 def _judge(tables: Tables) -> Judged:
     hidden = frame(tables)
     if hidden is None:
-        reason = Reason(kind="indeterminate", says="the scenario asks for read_uncommitted, which was not read")
-        return Judged(compared={}, reasons=[reason])
+        says = "the scenario asks for read_uncommitted, but the hidden records were not read"
+        return Judged(compared={}, reasons=[Reason(kind="indeterminate", says=says)])
     ends = small(
         tables.spark,
         [(tables.role(each["topic"]), each["partition"], each["end"]) for each in tables.pinned],
@@ -92,7 +95,7 @@ def _judge(tables: Tables) -> Judged:
         Reason(
             kind="indeterminate",
             says=f"{each['topic']}/{each['partition']}: {aborted} aborted in the log, a "
-            f"read_uncommitted reader saw {records} that are not visible",
+            f"read_uncommitted reader saw {records} that are not visible to a read_committed reader",
         )
         for each in tables.pinned
         if (role := tables.role(each["topic"])) in tables.workload.judged
@@ -103,6 +106,7 @@ def _judge(tables: Tables) -> Judged:
 
 
 def _aborted(tables: Tables, each: Mapping[str, Any]) -> int:
+    """Return the number of offsets of aborted and open transactions in the log of a partition's leader."""
     log = fingerprints.logs(tables).get((each["topic"], each["partition"], each["leader"]))
     return log.offsets["aborted"] + log.offsets["open"] if log else 0
 

@@ -1,15 +1,17 @@
-"""Are the inputs still what the brokers acknowledged? (Their fault if not, not the pipeline's.)
+"""Check that the log still holds every input that the brokers acknowledged.
 
-    input-lost    an acknowledged input, not deleted, is absent or different at its offset
+    input-lost    an acknowledged input that no fault deleted is absent at its offset, or different
 
     ledger: number 17 acknowledged at input/2 offset 9      log: input/2 offset 9 holds number 18, or nothing
 
-An input that was acknowledged without its offset (the broker had its batch already) is looked for by its number; one
-that is nowhere in a partition from which nothing was deleted is lost at its end.
+Such a finding is a failure of the brokers, not of the pipeline.
 
-What the log holds instead is an input too, and nobody's in the ledger: the run is `unknown` at best, since somebody
-else wrote there; and so it is when an input stands there twice. In ledger mode nobody read the input, and this question
-is not asked.
+An input that was acknowledged without its offset (the broker already had its batch) is looked up by its number. If it
+is not found, in a partition from which nothing was deleted, it is reported at the end of the partition.
+
+A record that the ledger does not have is an input too. The run is then `unknown` at best, since another producer wrote
+to the topic, or since an input was stored twice. Ledger mode does not read the input topic, so this check is not
+judged there.
 """
 
 from functools import partial
@@ -26,14 +28,17 @@ from onceproof.verifiers.evidence.findings import Sample, finding
 from onceproof.verifiers.evidence.spark import rows, unless_empty
 from onceproof.verifiers.evidence.tables import Tables, cached
 
-CLAIM = "every acknowledged input that no fault deleted is at its offset, unchanged"
+CLAIM = "every acknowledged input that no fault deleted is unchanged at its offset"
 _LOST = ("number", "partition", "offset", "found")
 
 
 @cached
 def lost(tables: Tables) -> DataFrame | None:
-    """Acknowledged inputs that are not at their offset: number, partition, offset (null: they were nowhere), found (the
-    number there, if any)."""
+    """Return acknowledged inputs that are not at their offset; None if there are none.
+
+    Columns: number, partition, offset (null if no offset was returned and the input was not found), found (the number
+    of the record at that offset, if any).
+    """
     if not tables.full:
         return None
     if not tables.unplaced and fingerprints.same(tables, "ledger", "inputs"):  # speed: what follows finds none
@@ -54,9 +59,10 @@ def lost(tables: Tables) -> DataFrame | None:
 
 @cached
 def strangers(tables: Tables) -> DataFrame | None:
-    """Inputs that the ledger does not have, not even as `info`, or that the log has more often: somebody else wrote.
+    """Return records of the input topic that the ledger does not have, not even as `info`; None if there are none.
 
-    They are inputs all the same, so what the pipeline makes of them is no phantom.
+    They include further copies of an input that the log holds more than once. They count as inputs, so the outputs
+    that the pipeline makes from them are not phantoms.
     """
     if not tables.full:
         return None
@@ -74,7 +80,7 @@ def _judge(tables: Tables) -> Judged:
         findings = finding(
             tables,
             "input-lost",
-            "acknowledged inputs are absent from the log, or different",
+            "acknowledged inputs are absent from the log, or the log holds another record at their offset",
             wrong,
             partial(_sample, tables),
             order=("partition", "offset"),
@@ -94,6 +100,7 @@ def _sample(tables: Tables, row: Any) -> Sample:
 
 
 def _strange(tables: Tables) -> list[Reason]:
+    """Return a reason if the input topic has records that are not in the ledger."""
     strange = strangers(tables)
     if strange is None:
         return []

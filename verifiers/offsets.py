@@ -1,20 +1,23 @@
-"""Do the committed positions and the visible outputs tell the same story?
+"""Check that committed offsets and visible outputs agree, for each transaction and at rest.
 
-    offset-divergence    an output is visible whose input lies at or above the group's committed position, or whose own
-                         transaction committed no position behind its input; or a position is committed whose
-                         transaction was given up, or has no other effect; or it goes back to that of an earlier
-                         transaction; or the last position lies beyond the end of the log
+    offset-divergence    an output is visible although its input is at or above the group's committed offset;
+                         or although its own transaction committed no offset beyond its input;
+                         or an offset is committed by a transaction that was given up or has no other effect;
+                         or a committed offset goes back to that of an earlier transaction;
+                         or the last committed offset is beyond the end of the log
 
-    position of input/3: 44      output of input/3 offset 44 is visible: its position was never committed
-    position of input/3: 46      but input/3 ends at 45
-    transaction 9: inputs 40..49 visible, its position 50 aborted; transaction 10 has committed 60: nothing is lost, but
-                         had the worker died between the two, 40..49 would have been done again
-    positions in the log, of one worker: transaction 8's 50, 9's 60, 8's 50 again, 10's 70: a request of 8 came late
+    committed offset of input/3: 44      the output of input/3 offset 44 is visible: its offset was never committed
+    committed offset of input/3: 46      but input/3 ends at 45
+    transaction 9: the outputs of inputs 40..49 are visible, but its commit of offset 50 was aborted; transaction 10 has
+                         committed 60: nothing is lost, but if the worker had died between the two transactions, inputs
+                         40..49 would have been processed again
+    offsets committed by one worker, in the order of the log: 50 by transaction 8, 60 by 9, 50 by 8 again, 70 by 10: a
+                         request of transaction 8 arrived late
 
-With position and outputs in one transaction there is no excuse for any of it. A position whose transaction still has to
-be ended on its partition is not missing, but late: the run has not come to rest. (Inputs below the position without
-output are `lost`; a position that a zombie committed is a `zombie-write`; a log that lost its end is `input-lost`: one
-cause, one class.)
+If outputs and offsets are in one transaction, there is no excuse for any of these. A committed offset whose
+transaction still has to be ended on its partition is late, not missing: the run has not come to rest. (One cause has
+one class: inputs below the committed offset without an output are `lost`, an offset committed by a zombie is a
+`zombie-write`, a log that lost its end is `input-lost`.)
 """
 
 from functools import partial
@@ -31,8 +34,11 @@ from onceproof.verifiers.evidence.findings import Sample, explained, finding, pl
 from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, over_earlier
 
-CLAIM = "outputs and positions tell of the same inputs, transaction by transaction and at rest"
-_SAYS = "outputs above their group's or transaction's position; positions of what came to nothing, gone back or too far"
+CLAIM = "committed offsets and visible outputs cover the same inputs, for each transaction and at rest"
+_SAYS = (
+    "outputs are visible beyond the offset that their group or transaction committed, or committed offsets belong to "
+    "a transaction without visible outputs, go back, or are beyond the end of the log"
+)
 _OWN = ["source_partition", *TRANSACTION]
 
 
@@ -51,13 +57,13 @@ def _judge(tables: Tables) -> Judged:
 
 
 def _above(tables: Tables) -> list[Finding]:
-    """Outputs whose inputs lie at or above the group's position."""
+    """Return the finding of outputs whose inputs are at or above the group's committed offset."""
     suspected = suspects.suspects(tables)
     if suspected is None:
         return []
     wrong = suspected.where("from_o >= coalesce(position, 0)").where(~F.col("from_p").isin(*zombies.moved(tables)))
     due = wrong.select(*causes.KEY, F.col("from_p").alias("p"), F.col("from_o").alias("o"), "position")
-    # In a chain the output is another service's: whoever's position is on its way to where the input was.
+    # In a chain another service wrote the output, so an open commit of any transaction may cover the input.
     whose = ["source_partition"] if tables.workload.intermediate_topic else _OWN
     pending = _positions(tables, "fate = 'open'").groupBy(*whose).agg(F.max("position").alias("coming"))
     outputs = causes.standing(tables).join(due, causes.KEY).join(pending, whose, "left")
@@ -66,7 +72,7 @@ def _above(tables: Tables) -> list[Finding]:
 
 
 def _apart(tables: Tables) -> list[Finding]:
-    """Outputs of which all else is right, and whose own transaction committed no position behind their inputs."""
+    """Return the finding of otherwise correct outputs whose own transaction committed no offset beyond their inputs."""
     wrong = _behind(tables, suspects.contiguous_ranges(tables), "source_last")
     if wrong.isEmpty():  # speed: what follows finds nothing then
         return []
@@ -76,21 +82,26 @@ def _apart(tables: Tables) -> list[Finding]:
 
 
 def _behind(tables: Tables, outputs: DataFrame, source: str) -> DataFrame:
-    """Of outputs, or contiguous ranges of them, those whose transaction committed no position behind their
-    `source` offset."""
+    """Return those outputs, or contiguous ranges of them, whose transaction committed no offset beyond `source`.
+
+    `source` names the column with the source offset.
+    """
     told = _positions(tables, "fate IN ('visible', 'open')")
     last = told.groupBy(*_OWN).agg(F.expr("max(position) AS position"))
     return outputs.join(tables.few(last), _OWN, "left").where(f"NOT coalesce({source} < position, false)")
 
 
 def _positions(tables: Tables, which: str) -> DataFrame:
-    """Positions that transactions sent, by the partition that their outputs name."""
+    """Return offsets that transactions committed, with their partition named as in the outputs: source_partition."""
     return tables.commits.where(which).withColumnRenamed("partition", "source_partition")
 
 
 def _without_outputs(tables: Tables) -> list[Finding]:
-    """Committed positions of transactions of which nothing else is visible, though they were given up, or their
-    manifest tells of outputs. Where inputs of theirs have no output, these are `lost`."""
+    """Return the finding of offsets that were committed by transactions without visible outputs.
+
+    These transactions were given up, or their manifest lists outputs. Where inputs of theirs have no output, those
+    inputs are `lost`, and there is no finding here.
+    """
     judged = F.col("topic").isin(*tables.workload.judged)
     had = atomicity.told_parts(tables).where(judged).select(*TRANSACTION)
     visible = tables.commits.where("fate = 'visible'")
@@ -105,15 +116,17 @@ def _without_outputs(tables: Tables) -> list[Finding]:
             .groupBy(*mine, "reach")
             .agg(F.max(F.expr("sources[cast(partition AS string)]")).alias("span"))
         )
-        # Who was killed before it called commit did not say what it had read: up to its position, at most.
+        # A worker that was killed before it called commit left no source ranges: it read up to its committed offset.
         inside = F.expr("from_p = partition AND from_o >= coalesce(span[0], 0) AND from_o < coalesce(span[1], reach)")
         wrong = wrong.join(spans.join(suspected, inside).select(*mine), mine, "left_anti")
     return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
 
 
 def _back(tables: Tables) -> list[Finding]:
-    """Committed positions of a transaction behind those of a later one of the same worker, and lower: had the worker
-    died then, what lies between would have been done again."""
+    """Return the finding of lower offsets that an earlier transaction committed after a later one of the same worker.
+
+    If the worker had died at that moment, the inputs between the two offsets would have been processed again.
+    """
     earlier = over_earlier(("partition", *TRANSACTION[:2]), "offset")
     told = tables.commits.where("fate = 'visible'")
     wrong = told.selectExpr("*", f"max(transaction) {earlier} AS latest", f"max(position) {earlier} AS high").where(
@@ -124,7 +137,7 @@ def _back(tables: Tables) -> list[Finding]:
 
 
 def _but_zombies(tables: Tables, wrong: DataFrame) -> DataFrame:
-    """Of committed positions, those that no zombie committed."""
+    """Return the committed offsets in `wrong` that no zombie committed."""
     late = zombies.by_group(tables)
     return wrong if late is None else wrong.join(late, ["partition", "offset"], "left_anti")
 
@@ -139,6 +152,7 @@ def _output(tables: Tables, row: Any) -> Sample:
 
 
 def _beyond_end(tables: Tables) -> list[Sample]:
+    """Return the input partitions whose committed offset is beyond the end of the log, unless the log lost its end."""
     ends = tables.input_ends
     lost = inputs.lost(tables)
     short = set() if lost is None else {row["partition"] for row in rows(lost.select("partition").distinct())}

@@ -1,14 +1,14 @@
-"""Did two readers see the same log?
+"""Check that the live observer and collect read the same log.
 
-    inconsistent-read    the live observer saw another record at an offset than collect did, or saw one committed that
-                         was not there later
+    inconsistent-read    the live observer read another record at an offset than collect did, or it read a record that
+                         was missing later
 
     observer, at 12 s: output/3 offset 41 = number 97      collect, at rest: offset 41 = number 98, or nothing
 
-The observer reads under read_committed with a client of the other family. What it has not seen says nothing: it may
-have been late; but where it saw nothing of a topic that has outputs, nobody has watched, and the run is vacuous. What
-it saw of a transaction that was aborted is `aborted-read`. A record is called missing only where the partition is
-complete, which it is not when somebody deleted its records.
+The observer reads under read_committed with a client of the other family. A record that it did not read proves
+nothing, since the observer may have been late. If it read nothing of a topic that has outputs, the run is vacuous. A
+record of an aborted transaction that it read is `aborted-read`. A record is called missing only if its partition is
+complete, which it is not if its records were deleted.
 """
 
 from functools import partial
@@ -25,12 +25,16 @@ from onceproof.verifiers.evidence.findings import Sample, finding, place
 from onceproof.verifiers.evidence.spark import unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, Tables, cached
 
-CLAIM = "what the live observer saw at an offset is what stands there at rest"
+CLAIM = "every record that the live observer read is unchanged at its offset when the run is at rest"
 
 
 @cached
 def inconsistent(tables: Tables) -> DataFrame | None:
-    """Where the readers differ: topic, partition, offset, and each one's number and digest."""
+    """Return the places at which the two readers differ; None if there are none, or if there was no observer.
+
+    Columns: topic, partition, offset, number and digest (of the observer), number_at_rest and digest_at_rest (of
+    collect; null if the record is missing).
+    """
     if tables.observed is None:
         return None
     if fingerprints.same(tables, "observed", "at rest"):  # speed: what follows finds nothing then
@@ -51,17 +55,18 @@ def inconsistent(tables: Tables) -> DataFrame | None:
 def _judge(tables: Tables) -> Judged:
     wrong, findings = inconsistent(tables), []
     if wrong is not None:
-        says = "records that the live observer saw are different at rest, or missing"
+        says = "records that the live observer read are different at rest, or missing"
         findings = finding(tables, "inconsistent-read", says, wrong, partial(_sample, tables))
     return Judged(compared=tables.sizes("observed"), findings=findings, reasons=_unwatched(tables))
 
 
 def _unwatched(tables: Tables) -> list[Reason]:
+    """Return a reason for each topic with outputs of which the observer read nothing."""
     if not tables.plan.scenario.workload.observer:
         return []
     there, seen = ({topic for topic, _ in fingerprints.of_kind(tables, kind)} for kind in ("outputs", "observed"))
     return [
-        Reason(kind="vacuous", says=f"the live observer saw nothing of {tables.topic(topic)}")
+        Reason(kind="vacuous", says=f"the live observer saw nothing of {tables.topic(topic)}, which has outputs")
         for topic in sorted(there - seen)
     ]
 

@@ -1,11 +1,12 @@
-"""Do all replicas hold the same log?
+"""Check that all replicas hold the same log.
 
     replica-divergence    after quiesce, with the ISR full, replicas of a partition hold different batches below the
                           high watermark
 
     broker1 output/0: [0..9 crc a] [10..19 crc b]      broker2 output/0: [0..9 crc a] [10..19 crc c]
 
-Compared are first and last offset, producer id and epoch, sequence and CRC of each batch from the log start on.
+The check compares the first and last offset, producer id and epoch, base sequence and CRC of each batch, from the log
+start up to the high watermark.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ CLAIM = "all replicas of a judged partition hold the same batches below the high
 
 
 def _held(logs: Mapping[tuple[str, int, str], fingerprints.Log], each: Mapping[str, Any]) -> set[Fingerprint]:
-    """The fingerprints of a partition's replicas; one that has no batches has the fingerprint of nothing."""
+    """Return the different fingerprints among a partition's replicas. A replica without batches has `NOTHING`."""
     found = (logs.get((each["topic"], each["partition"], broker)) for broker in each["replicas"])
     return {log.batches if log else fingerprints.NOTHING for log in found}  # speed
 
@@ -54,7 +55,7 @@ def _judge(tables: Tables) -> Judged:
     findings = finding(
         tables,
         "replica-divergence",
-        "batches are not the same on all replicas",
+        "batches are not the same on all replicas of their partition",
         wrong,
         lambda row: {
             "topic": row["topic"],

@@ -1,9 +1,13 @@
-"""Is a transaction open that nobody will ever end?
+"""Check that no transaction is open that its coordinator will never end.
 
-    hung-transaction    after quiesce a partition has an open transaction (DescribeProducers) that its coordinator
-                        does not know: the last stable offset stands still for good (KIP-664, KAFKA-14561)
+    hung-transaction    after quiesce a partition has an open transaction (DescribeProducers) that is unknown to its
+                        coordinator, so the last stable offset never advances again (KIP-664, KAFKA-14561)
 
-An open transaction that its coordinator does know is no anomaly but a run that did not come to rest.
+    output/3: producer id 4000 has a transaction open since offset 1200
+      no coordinator has an open transaction of producer id 4000 on output/3      hung-transaction
+      the coordinator of worker-0's transactional id has it as ongoing            `unknown: stalled`, no anomaly
+
+An open transaction that its coordinator knows means that the run did not come to rest.
 """
 
 from onceproof.harness.record.results import Finding, Reason
@@ -11,7 +15,7 @@ from onceproof.verifiers.evidence.check import TRANSACTION_STATE, Check, Judged
 from onceproof.verifiers.evidence.findings import explained
 from onceproof.verifiers.evidence.tables import Tables
 
-CLAIM = "no partition has an open transaction that its coordinator does not know"
+CLAIM = "no partition has an open transaction that is unknown to its coordinator"
 _HUNG = "hung-transaction"
 
 
@@ -21,7 +25,7 @@ def _judge(tables: Tables) -> Judged:
     reasons = [
         Reason(
             kind="stalled",
-            says=f"{each['known_as']} still has a transaction open in {each['topic']}/{each['partition']}",
+            says=f"the transaction of {each['known_as']} is still open in {each['topic']}/{each['partition']}",
         )
         for each in still
         if each["known_as"] is not None
@@ -29,7 +33,7 @@ def _judge(tables: Tables) -> Judged:
     findings = []
     if hung:
         samples = [{**each, "offset": each["start_offset"]} for each in hung[: tables.samples_max]]
-        says = "partitions have an open transaction that its coordinator does not know"
+        says = "partitions have an open transaction that is unknown to its coordinator"
         samples = explained(tables, _HUNG, samples)
         findings = [Finding(cls=_HUNG, count=len(hung), says=says, samples=samples)]
     return Judged(compared=tables.sizes("partitions"), findings=findings, reasons=reasons)

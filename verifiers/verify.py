@@ -1,7 +1,8 @@
-"""From a run's tables to its verdict. Needs no cluster; the same again gives the same.
+"""Judge a run's folder: from its tables and its history to its verdict.
 
-Every check runs, whatever the others found. A check that raises gives `unknown: harness-error`, never `valid`; and so
-does a folder that is not what was collected, of which nothing else is said.
+No cluster is needed, and judging the same folder again gives the same results. Every check runs, whatever the other
+checks find. A check that raises an exception makes the verdict `unknown: harness-error`, never `valid`. A folder whose
+files differ from its manifest has the same verdict, and no check runs on it.
 """
 
 import traceback
@@ -39,17 +40,22 @@ _CHECKS_AT_ONCE = 3
 
 
 def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] | None = None) -> Results:
-    """Judge a run's folder and write its results.json. `look` reads what is hidden from a read_committed reader, and is
-    called at most once, when a finding asks for it. Raises BadInput when it is no run's folder, or has no tables.
+    """Judge a run's folder and write its results.json.
+
+    `look` reads the records that a read_committed reader does not see. It is called at most once, when a finding asks
+    for these records. Raises BadInput when the folder is not a run's folder or has no tables.
     """
     if not (folder / "tables").is_dir():
-        raise BadInput(f"{folder}: no tables/; the run ended before they were collected, or this is no run's folder")
+        raise BadInput(
+            f"{folder}: no tables/ in this folder; the run ended before its tables were collected, or this is not a "
+            "run's folder"
+        )
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
     damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]
     checks: list[CheckResult] = []
     counts: dict[str, int] = {}
     mode: Mode = "full"
-    if not damage:  # nothing is concluded from tables that are not what was collected
+    if not damage:  # damaged tables prove nothing
         tables = Tables(folder, session(master), planned, events, look=look)
         try:
             checks = in_threads(lambda check: _guarded(check, tables), all_checks(planned.scenario.checks))
@@ -57,9 +63,11 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
             try:
                 counts = _counts(tables)
             except Exception as error:
-                checks.append(_failed("counts", "", error))
+                checks.append(
+                    _failed("counts", "the inputs, outputs and transactions of the run can be counted", error)
+                )
         finally:
-            with suppress(Exception):  # the session may have died; the checks then say so
+            with suppress(Exception):  # the session may have died, and then the checks have reported it
                 let_go(tables.spark)
     reasons = [*damage, *(reason for check in checks for reason in check.reasons)]
     run = events.first(RunDescribed)
@@ -90,7 +98,10 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
 
 
 def all_checks(more: Sequence[str] = ()) -> list[Check]:
-    """Every registered check, and those that a scenario names as FILE.py:NAME. Raises BadInput when one is no check."""
+    """Return every registered check, and the checks in `more`, each named as FILE.py:NAME.
+
+    Raises BadInput when one of them is not a Check.
+    """
     names = [*registry.names("check"), *more]
     found = {name: registry.get("check", name) for name in names}
     for name, check in found.items():
@@ -100,7 +111,10 @@ def all_checks(more: Sequence[str] = ()) -> list[Check]:
 
 
 def in_threads(ask: Callable[[Check], CheckResult], checks: Sequence[Check]) -> list[CheckResult]:
-    """What `ask` returns for each check, in their order. A few at once, since Spark plans a question on one core."""
+    """Return the results of `ask` for each check, in the order of `checks`.
+
+    A few checks run at the same time, since Spark plans each query on a single core.
+    """
     with ThreadPoolExecutor(_CHECKS_AT_ONCE) as threads:
         return list(threads.map(ask, checks))
 
@@ -108,24 +122,25 @@ def in_threads(ask: Callable[[Check], CheckResult], checks: Sequence[Check]) -> 
 def _guarded(check: Check, tables: Tables) -> CheckResult:
     try:
         return check.judge(tables)
-    except Exception as error:  # whatever a check meets, the verdict must not be valid
+    except Exception as error:  # the verdict must not be valid, whatever the error is
         return _failed(check.name, check.claim, error)
 
 
 def _failed(name: str, claim: str, error: Exception) -> CheckResult:
-    # An exception of a JVM that has died cannot even be asked what it says; this does not raise then.
+    # str() of an exception from a JVM that has died raises another exception; format_exception_only does not.
     told = "".join(traceback.format_exception_only(error)).splitlines()
     says = f"check {name} failed: {' '.join(told[:2])}"
     return CheckResult(name=name, claim=claim, reasons=[Reason(kind="harness-error", says=says[:400])])
 
 
 def _troubles(events: Events) -> list[Reason]:
-    """What the run itself recorded as going wrong."""
+    """Return reasons that the run recorded itself: stalls, failures of the harness and failures of faults."""
     reasons = [Reason(kind="stalled", says=each.reason) for each in events.of(Stalled)]
     reasons += [Reason(kind="harness-error", says=each.reason) for each in events.of(HarnessFailed)]
     reasons += [Reason(kind="harness-error", says=each.reason) for each in events.of(FaultFailed)]
     if events.first(Quiesced) is None:
-        reasons.append(Reason(kind="harness-error", says="the run ended before it came to rest"))
+        says = "the run ended before it came to rest, so its tables do not show its final state"
+        reasons.append(Reason(kind="harness-error", says=says))
     return reasons
 
 
@@ -133,20 +148,22 @@ _LIBRARY = "workers' client"
 
 
 def _libraries(events: Events) -> dict[str, str]:
-    """What the workers' own libraries say that they are."""
+    """Return the client libraries and versions that the workers reported, for `Results.versions`."""
     told = {each.client for each in events.of(Ready) if each.client}
     return {_LIBRARY: ", ".join(sorted(told))} if told else {}
 
 
 def _other_client(versions: Mapping[str, str]) -> list[Reason]:
-    """A run that asked for a version of a client says nothing about another one."""
+    """Return a reason if the workers used another version of the client than the run asked for."""
     asked, told = clients.version(versions.get("client", "")), versions.get(_LIBRARY, "")
     if not asked or not told or asked in told.split():
         return []
-    return [Reason(kind="harness-error", says=f"the workers' client is {told}, and {asked} was asked for")]
+    says = f"the workers' client is {told}, but the run asked for version {asked}"
+    return [Reason(kind="harness-error", says=says)]
 
 
 def _counts(tables: Tables) -> dict[str, int]:
+    """Return the numbers at the top of a report, by name."""
     events = tables.events
     outcomes = Counter(each.type for each in events.of(Outcome))
     fenced = {
@@ -172,4 +189,5 @@ def _counts(tables: Tables) -> dict[str, int]:
 
 
 def _fencing(code: str) -> bool:
+    """Return whether a client's error code means that the producer or the group member was fenced."""
     return any(word in code for word in ("FENCED", "PRODUCER_EPOCH", "GENERATION", "MEMBER"))

@@ -1,17 +1,17 @@
-"""Did a producer or a group member that had a successor still write?
+"""Check that no producer and no group member writes after its successor has taken over.
 
-    zombie-write    by epoch: a committed batch of an epoch after a batch or marker of a higher one of the same producer
-                    id in its partition (KIP-98); by group: a committed position of an incarnation after one of its
-                    successor, with no assignment back in between (KIP-447)
+    zombie-write    by epoch: a committed batch that comes after a batch or marker of a higher epoch of the same
+                    producer id in its partition (KIP-98); by group: an offset that an incarnation commits after its
+                    successor has committed, with no assignment back in between (KIP-447)
 
-By epoch, everything is in the log. By group, the order of the positions is the log's; who was assigned the partition,
-in which order, the workers said when it happened:
+By epoch, the log alone decides. By group, the log gives the order of the committed offsets, and the workers reported
+the order of the assignments when they happened:
 
-    input/3 assigned to   worker-0.1, then worker-1.1
-    positions in the log  worker-0.1: 500   worker-1.1: 1000   worker-0.1: 1000      the third is a zombie's
-    had worker-0.1 been assigned input/3 again after worker-1.1, it would be none
+    input/3 assigned to              worker-0.1, then worker-1.1
+    committed offsets in the log     worker-0.1: 500   worker-1.1: 1000   worker-0.1: 1000      the third is a zombie's
+    if input/3 had been assigned to worker-0.1 again after worker-1.1, there would be no zombie
 
-A zombie's outputs explain what they would otherwise be: its successor's inputs are not `duplicate`.
+A zombie's outputs are not reported as anything else: the inputs that its successor processed too are not `duplicate`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,14 +27,16 @@ from onceproof.verifiers.evidence.findings import Sample, finding, place, positi
 from onceproof.verifiers.evidence.spark import rows, small, unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached, over_earlier
 
-CLAIM = "nothing was committed by a producer epoch or a group member after its successor's"
+CLAIM = "no producer epoch and no group member committed anything after its successor had taken over"
 _OWNER = ["worker", "incarnation"]
 
 
 @cached
 def by_epoch(tables: Tables) -> DataFrame | None:
-    """Committed batches of an epoch below one that came before them: topic, partition, offset (the first), last,
-    producer_id, producer_epoch, highest."""
+    """Return committed batches that follow a higher epoch of their producer id in their partition; None without any.
+
+    Columns: those of `tables.log` with `first` renamed to offset, and `highest`, the highest epoch before the batch.
+    """
     earlier = over_earlier(("topic", "partition", "producer_id"), "first")
     return unless_empty(
         tables.log.selectExpr("*", f"max(producer_epoch) {earlier} AS highest")
@@ -45,18 +47,18 @@ def by_epoch(tables: Tables) -> DataFrame | None:
 
 @cached
 def by_group(tables: Tables) -> DataFrame | None:
-    """Committed positions of members that had a successor, as rows of `tables.commits`."""
+    """Return offsets committed by members that had a successor, as rows of `tables.commits`; None if there are none."""
     order = Window.partitionBy("partition").orderBy("offset")
     owner = F.struct(*_OWNER)
     seen = tables.commits.where("fate = 'visible' AND worker IS NOT NULL")
     following = seen.withColumn("before", F.lag(owner).over(order))
-    turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: who goes on is no other turn
+    turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: further commits of one owner are no new turn
     late: list[tuple[int, int, int | None]] = []
     runs: dict[int, list[tuple[int, tuple[int, int]]]] = {}
     for row in rows(turns.select("partition", "offset", *_OWNER).orderBy("partition", "offset")):
         runs.setdefault(row["partition"], []).append((row["offset"], (row["worker"], row["incarnation"])))
     for partition, taken in runs.items():
-        if partition in _assigned(tables):  # else nobody said who it belonged to
+        if partition in _assigned(tables):  # otherwise no worker reported an assignment of it
             late += [(partition, *span) for span in _late(taken, _assigned(tables)[partition])]
     if not late:  # speed: what follows finds nothing then
         return None
@@ -68,10 +70,11 @@ def by_group(tables: Tables) -> DataFrame | None:
 def _late(
     taken: Sequence[tuple[int, tuple[int, int]]], assigned: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int | None]]:
-    """Spans of offsets, from and until, in which a member committed that no assignment explains.
+    """Yield the ranges (first offset, end) of the group's log in which a member committed without an assignment.
 
-    Each turn at committing must have an assignment after that of the turn before it. A turn that has none is a
-    zombie's, and the next one is measured against the last turn that had.
+    A turn is a sequence of commits by one member. Each turn must have an assignment after that of the previous turn. A
+    turn without one is a zombie's, and the next turn is compared with the last turn that had one. The end is the
+    offset at which the next turn begins; None if there is none.
     """
     place = 0
     for index, (offset, owner) in enumerate(taken):
@@ -84,7 +87,7 @@ def _late(
 
 @cached
 def _assigned(tables: Tables) -> dict[int, list[tuple[int, int]]]:
-    """Who was assigned each input partition, in the order in which the workers learned it."""
+    """Return the members (worker, incarnation) that each input partition was assigned to, as they learned it."""
     found: dict[int, list[tuple[int, int]]] = {}
     for event in sorted(tables.events.of(Assigned), key=lambda each: each.t):
         for partition in event.partitions:
@@ -93,7 +96,7 @@ def _assigned(tables: Tables) -> dict[int, list[tuple[int, int]]]:
 
 
 def outputs(tables: Tables) -> list[DataFrame]:
-    """The outputs that zombies wrote, each frame with the columns of `tables.outputs`."""
+    """Return the outputs that zombies wrote, each frame with the columns of `tables.outputs`."""
     found = []
     late, positions = by_epoch(tables), by_group(tables)
     if late is not None:
@@ -105,7 +108,7 @@ def outputs(tables: Tables) -> list[DataFrame]:
 
 
 def moved(tables: Tables) -> set[int]:
-    """Input partitions whose committed position is a zombie's: what it says is explained by that."""
+    """Return the input partitions whose last committed offset was committed by a zombie."""
     positions = by_group(tables)
     if positions is None:
         return set()
@@ -117,10 +120,10 @@ def _judge(tables: Tables) -> Judged:
     findings = []
     late, positions = by_epoch(tables), by_group(tables)
     if late is not None:
-        says = "committed batches of a producer epoch after a higher one's in their partition"
+        says = "committed batches come after a batch or marker of a higher epoch of the same producer id"
         findings += finding(tables, "zombie-write", says, late, partial(_batch, tables))
     if positions is not None:
-        says = "positions committed by a group member after its successor's, with no assignment back"
+        says = "offsets were committed by a group member after its successor had committed, with no assignment back"
         findings += finding(
             tables, "zombie-write", says, positions, partial(position, tables), order=("partition", "offset")
         )

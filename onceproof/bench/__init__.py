@@ -1,0 +1,1 @@
+"""Benchmarks of the verifiers and of the request proxy."""

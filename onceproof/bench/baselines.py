@@ -1,11 +1,10 @@
-"""Other readers of the same topics, as whole processes, and what a process tree takes of memory.
+"""Measure other readers of the same topics as separate processes, and the memory of a process tree.
 
-    seconds, peak = opponents.kafka(context, records)     Kafka's own ConsumerPerformance: reads, and counts
-    seconds, peak = opponents.plain(context)              a Python consumer with a dict, which looks for each input
+    seconds, peak = baselines.kafka(context, records)     Kafka's own ConsumerPerformance, which counts the records
+    seconds, peak = baselines.plain(context)              a Python consumer with a dict, which looks up each input
 
-Seconds of wall time; peak in MB, resident, of the process and its children, looked at ten times a second. Both read
-inputs and outputs under read_committed, with the settings that make each of them fast. Raise HarnessError when they
-fail, or read something else than what is there.
+The seconds are wall time. The peak is the resident memory in MB of the process and its children, sampled ten times a
+second. Both readers read inputs and outputs under read_committed, with settings that were tuned for each of them.
 """
 
 import json
@@ -37,7 +36,11 @@ Measured = tuple[float, float]
 
 
 def kafka(context: FaultContext, records: int) -> Measured:
-    """Kafka's own consumer, in its own performance tool: both topics in one process, `records` in all."""
+    """Read both topics in one process of Kafka's ConsumerPerformance, and return seconds and MB.
+
+    `records` is the number of records in both topics. Raises HarnessError when the process fails, does not end within
+    its deadline, or reads fewer records.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as config:
         config.write(_CONFIG)
         config.flush()
@@ -64,12 +67,15 @@ def kafka(context: FaultContext, records: int) -> Measured:
         said, measured = _run(command)
     read = int(said.strip().splitlines()[-1].split(",")[4])
     if read < records:
-        raise HarnessError(f"ConsumerPerformance read {read} of {records} records")
+        raise HarnessError(f"ConsumerPerformance read only {read} of {records} records")
     return measured
 
 
 def plain(context: FaultContext) -> Measured:
-    """The consumer with a dict that people write when they want to know."""
+    """Read both topics with a plain Python consumer that looks up each input in a dict; return seconds and MB.
+
+    Raises HarnessError when the process fails, does not end within its deadline, or finds a wrong or missing output.
+    """
     config = {"bootstrap": _bootstrap(context), "input": context.names.input, "output": context.names.topic("output")}
     said, measured = _run([sys.executable, "-P", "-m", processes.PLAIN_READER, json.dumps(config)])
     found = json.loads(said)
@@ -80,7 +86,10 @@ def plain(context: FaultContext) -> Measured:
 
 @contextmanager
 def peak(pid: int) -> Iterator[list[float]]:
-    """The highest resident memory of a process and its children while the block runs: one number, in MB, at its end."""
+    """Measure the peak resident memory of a process and its children while the block runs.
+
+    Yields a list with one number, in MB, which grows until the end of the block.
+    """
     found, done = [0.0], threading.Event()
 
     def look() -> None:
@@ -88,7 +97,7 @@ def peak(pid: int) -> Iterator[list[float]]:
             with suppress(psutil.Error):
                 found[0] = max(found[0], _resident(psutil.Process(pid)) / 1e6)
 
-    watcher = threading.Thread(target=look, name="watches memory", daemon=True)
+    watcher = threading.Thread(target=look, name="memory watcher", daemon=True)
     watcher.start()
     try:
         yield found
@@ -98,9 +107,11 @@ def peak(pid: int) -> Iterator[list[float]]:
 
 
 def _resident(root: psutil.Process) -> int:
-    """Of a process and its children, without the pages of files: what is mapped of a log is the page cache's. A child
-    that has its parent's command line is about to start another program (Hadoop's file system calls chmod), and what it
-    shows until then is its parent's memory once more."""
+    """Return the resident bytes of a process and its children, without pages of files.
+
+    Mapped pages of a log belong to the page cache. A child with its parent's command line is about to start another
+    program (Hadoop's file system calls chmod); until then its memory is its parent's, which must not count twice.
+    """
     commands: dict[int, list[str]] = {}
     total = 0
     for process in [root, *root.children(recursive=True)]:  # parents first
@@ -112,6 +123,7 @@ def _resident(root: psutil.Process) -> int:
 
 
 def _run(command: Sequence[str]) -> tuple[str, Measured]:
+    """Run a command and return its output, its seconds, and its peak memory in MB. Raises HarnessError if it fails."""
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         with peak(process.pid) as highest:
@@ -120,11 +132,11 @@ def _run(command: Sequence[str]) -> tuple[str, Measured]:
             except BaseException as error:
                 process.kill()
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise HarnessError(f"{Path(command[0]).name}: not done within {_DEADLINE_S} s") from None
+                    raise HarnessError(f"{Path(command[0]).name}: did not end within {_DEADLINE_S} s") from None
                 raise
         seconds = time.monotonic() - started
     if process.returncode:
-        raise HarnessError(f"{Path(command[0]).name} ended with {process.returncode}: {complaint[-300:]}")
+        raise HarnessError(f"{Path(command[0]).name} ended with exit status {process.returncode}: {complaint[-300:]}")
     return said, (seconds, highest[0])
 
 

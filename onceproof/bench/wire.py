@@ -1,8 +1,8 @@
-"""What the wire proxy costs: a copy at full speed, its workers' lanes through it and not, in turns on one cluster.
+"""Measure what the request proxy costs: a copy at full speed, in turns with and without it, on one cluster.
 
     onceproof bench wire --records 200_000
 
-No rule is active: every frame is read and passed on.
+The lanes of all workers lead through the proxy or none does. No rule is active, so every frame is read and passed on.
 """
 
 import statistics
@@ -18,20 +18,24 @@ from onceproof.harness.record.events import Began, Outcome
 from onceproof.run.run import Run
 
 AT_LEAST = 0.5
-Rates = dict[bool, list[float]]  # whether through the proxy → records per second, a figure a turn
+Rates = dict[bool, list[float]]  # whether the lanes lead through the proxy → records per second of each turn
 
 
 class Copied(Run):
-    """A run that is not judged, with every worker's lane through the wire proxy or none."""
+    """A run that is not judged. If `wired`, every worker's lane leads through the request proxy, otherwise none."""
 
     wired: bool
 
     def wired_links(self) -> set[str]:
+        """Return the links of all workers' lanes if `wired`, otherwise none."""
         lanes = range(self.plan.scenario.workload.workers) if self.wired else ()
         return {link for worker in lanes for link in topology.lane_links(topology.lane_of_worker(worker))}
 
     def rate(self) -> float:
-        """Committed records per second, from the first begin to the last commit."""
+        """Execute the run and return its committed records per second, from the first begin to the last commit.
+
+        Raises HarnessError when a step fails or nothing was committed.
+        """
         self.work()
         self.quiesce()
         events = self.history.events()
@@ -43,7 +47,7 @@ class Copied(Run):
 
 
 def wire(*, records: int, sizes: Sequence[int], rounds: int, folder: Path, progress: Progress) -> Mapping[int, Rates]:
-    """Records per second straight and through the proxy, for each size. Raises HarnessError when a run breaks off."""
+    """Return size of a record in bytes → rates without and with the proxy. Raises HarnessError when a run fails."""
     found = {}
     for size in sizes:
         work = WorkloadSpec(
@@ -69,12 +73,16 @@ def wire(*, records: int, sizes: Sequence[int], rounds: int, folder: Path, progr
 
 
 def ratio(turns: Rates) -> float:
+    """Return the median rate with the proxy, divided by the median rate without it."""
     return statistics.median(turns[True]) / statistics.median(turns[False])
 
 
 def table(found: Mapping[int, Rates]) -> str:
-    """Medians in Markdown."""
-    lines = ["| bytes | records/s straight | through the wire proxy | ratio | at least |", "|---|---|---|---|---|"]
+    """Return the medians and the target as a table in Markdown."""
+    lines = [
+        "| bytes of a record | records/s without proxy | records/s with request proxy | ratio | target: at least |",
+        "|---|---|---|---|---|",
+    ]
     lines += [
         f"| {size} | {statistics.median(turns[False]):,.0f} | {statistics.median(turns[True]):,.0f} "
         f"| {ratio(turns):.2f} | {AT_LEAST} |"

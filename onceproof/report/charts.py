@@ -1,6 +1,6 @@
-"""The pictures of a report, as SVG text: faults on a time line above throughput, lag and commit latency.
+"""Draw the chart of a report as SVG: faults on a time line above throughput, lag and transaction latency.
 
-Matplotlib draws them; text stays text, so that a report can be searched and read aloud.
+Matplotlib draws it. Text remains text in the SVG, so that a report can be searched and read by a screen reader.
 """
 
 import io
@@ -46,7 +46,7 @@ _STYLE: Any = {
 
 @dataclass(frozen=True, kw_only=True)
 class FaultSpan:
-    """One fault on the time line, in seconds since the run's start; `note` is what it hit."""
+    """One fault on the time line; `begin` and `end` are seconds since the run's start, `note` names its target."""
 
     id: str
     begin: float
@@ -55,7 +55,7 @@ class FaultSpan:
 
 
 def fault_spans(events: Events) -> list[FaultSpan]:
-    """The faults that were injected, in their order."""
+    """Return the faults that were injected, in the order of their injection."""
     start, last = events[0].at, events[-1].at
     spans = []
     for injected in events.of(FaultInjected):
@@ -70,7 +70,7 @@ def fault_spans(events: Events) -> list[FaultSpan]:
 
 
 def timeline(events: Events) -> str:
-    """Four panels that share their time axis, as one SVG element."""
+    """Return the chart as one SVG element: four panels that share their time axis."""
     start = events[0].at
     outcomes = events.of(Outcome)
     spans = fault_spans(events)

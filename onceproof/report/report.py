@@ -1,6 +1,7 @@
-"""The report of a run: report.html (one file, no network) and junit.xml, from what lies in the run's folder.
+"""Write the report of a run, report.html and junit.xml, from the files in the run's folder.
 
-Works for whatever a run left: a run that broke off has a verdict and the history up to there.
+report.html is a single file that needs no network. A run that ended early has a report as well, with its verdict and
+the history up to that point.
 """
 
 import json
@@ -20,7 +21,7 @@ from onceproof.report import charts
 
 
 def write(folder: Path) -> Path:
-    """Write both files; return the path of report.html. Raises BadInput when the folder is no run's folder."""
+    """Write both files and return the path of report.html. Raises BadInput when the folder is not a run's folder."""
     judged = results.read(folder / "results.json")
     scenario = plan.read(folder / "plan.json").scenario
     events = history.read(folder / "history.jsonl")
@@ -45,36 +46,38 @@ def write(folder: Path) -> Path:
 
 
 def _faults(events: Events) -> list[dict[str, Any]]:
+    """Return the rows of the table of faults: their spans, the open transactions, and the errors that followed."""
     return [
         {
             "span": span,
-            "open": _open(events.the(FaultBegins, fault=span.id).open_transactions),
-            "met": _met(events.first(FaultTarget, fault=span.id), events),
+            "open": _open_count(events.the(FaultBegins, fault=span.id).open_transactions),
+            "met": _errors_met(events.first(FaultTarget, fault=span.id), events),
         }
         for span in charts.fault_spans(events)
     ]
 
 
-def _met(target: FaultTarget | None, events: Events) -> str:
-    """What a worker that was hit met in the transaction in which it was, or in its next."""
+def _errors_met(target: FaultTarget | None, events: Events) -> str:
+    """Return the client errors of a worker that a fault hit, in its transaction at that time or in its next one."""
     if target is None or target.incarnation is None:
         return ""
     return ", ".join(map(str, events.errors_met(target, target.at)))
 
 
 def _requests(events: Events) -> list[dict[str, Any]]:
-    """The request proxy's journal, a row for each request that matched: when it came, and what became of it when."""
+    """Return a row for each request that matched a rule of the request proxy: its first event, and the later ones."""
     rows: dict[tuple[str, str, int, int], list[RequestEvent]] = {}
     for event in events.of(RequestEvent):
         rows.setdefault((event.fault, event.link, event.connection, event.correlation), []).append(event)
     return [{"came": came, "then": then} for came, *then in rows.values()]
 
 
-def _open(transactions: list[str] | None) -> str:
-    return "the cluster did not say" if transactions is None else str(len(transactions))
+def _open_count(transactions: list[str] | None) -> str:
+    return "not known" if transactions is None else str(len(transactions))
 
 
 def _workers(events: Events) -> list[dict[str, Any]]:
+    """Return the rows of the table of workers: incarnations, outcomes of transactions, and client errors."""
     rows = []
     for name in sorted({event.source for event in events if event.source.startswith("worker-")}):
         outcomes = Counter(event.type for event in events.of(Outcome, source=name))
@@ -93,6 +96,7 @@ def _workers(events: Events) -> list[dict[str, Any]]:
 
 
 def _junit(results: Results) -> str:
+    """Return junit.xml with one test case, which fails if the result is not as expected."""
     failure = ""
     if not results.as_expected:
         lines = [f"{finding.cls} × {finding.count}: {finding.says}" for finding in results.findings]

@@ -1,0 +1,1 @@
+"""The steps of one run, from its plan to its verdict."""

@@ -1,8 +1,8 @@
-"""Looks at the cluster once a second while a run goes on, for the person who watches and for the report.
+"""Sample the cluster once a second during a run, for the progress display and for the report.
 
     {"event": "sample", "input_end": 41000, "committed": 40500, "output_hw": 40700, "output_lso": 40620}
 
-Sums over partitions. While a fault keeps the cluster from answering there is no sample; the gap shows it.
+All values are sums over partitions. There is no sample while a fault keeps the cluster from answering.
 """
 
 import threading
@@ -26,24 +26,27 @@ _EVERY_S = 1.0
 
 
 class Monitor:
+    """A thread that samples the cluster, and a listener that shows the events of faults."""
+
     def __init__(self, context: FaultContext, progress: Progress) -> None:
         self._context, self._progress = context, progress
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
-        context.history.listen(self._tell)
+        context.history.listen(self._show)
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Twice is harmless."""
-        self._over.set()
+        """Stop the thread. It may be called more than once."""
+        self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(15)
 
     def _run(self) -> None:
         before, since = 0, time.monotonic()
-        while not self._over.wait(_EVERY_S):
+        while not self._stopped.wait(_EVERY_S):
             try:
                 sample = self._sample()
             except AdminError:
@@ -69,18 +72,20 @@ class Monitor:
             output_lso=sum(admin.offsets(outputs, "latest", "read_committed").values()),
         )
 
-    def _tell(self, event: Event) -> None:
-        says = self._says(event)
-        if says:
-            self._progress.say(says)
+    def _show(self, event: Event) -> None:
+        text = self._text(event)
+        if text:
+            self._progress.say(text)
 
     @staticmethod
-    def _says(event: Event) -> str:
+    def _text(event: Event) -> str:
+        """Return the line for an event on the progress display; empty for events that are not shown."""
         match event:
             case FaultTarget():
-                return f"fault {event.fault}: {event.role} is {event.node or f'incarnation {event.incarnation}'}"
+                hit = event.node or f"incarnation {event.incarnation}"
+                return f"fault {event.fault}: its target {event.role} is {hit}"
             case RecordsDeleted():
-                return f"fault {event.fault}: records deleted {event.to} the committed offset"
+                return f"fault {event.fault}: deleted records of {event.topic} ({event.to} the committed offset)"
             case FaultHealed():
                 return f"fault {event.fault}: healed"
             case FaultNotDone():

@@ -1,8 +1,8 @@
-"""The nemesis: starts each fault at its time or phase, ends it, and writes down what it met.
+"""Run the faults of a plan: start each at its time or phase, end it, and record it in the history.
 
-Each fault has a thread. It waits for its moment; counts the transactions that are open; injects; lets a worker that
-stopped for it go on; waits until the fault is over; undoes it. What does not come leaves `fault-missed` in the
-history, and the run is then `unknown: vacuous`.
+Each fault has a thread. The thread waits until the fault is due, records the open transactions, injects the fault, lets
+a worker that stopped for it continue, waits until the fault is over, and undoes it. A fault that is never due leaves
+`fault-missed` in the history, and the run is then `unknown: vacuous`.
 """
 
 import threading
@@ -34,6 +34,8 @@ _COMMIT_DEADLINE_S = 20.0
 
 
 class Nemesis:
+    """The faults of a run, one thread each."""
+
     def __init__(self, context: FaultContext) -> None:
         self._context = context
         self._threads = [
@@ -43,13 +45,13 @@ class Nemesis:
         self._started = 0.0
 
     def start(self) -> None:
-        """The plan's clock starts now: `at_s` counts from here."""
+        """Start the faults. The plan's times (`at_s`) count from this call."""
         self._started = time.monotonic()
         for thread in self._threads:
             thread.start()
 
     def wait(self, deadline_s: float) -> None:
-        """Until every fault is healed. Raises DeadlineError."""
+        """Wait until every fault is healed. Raises DeadlineError after `deadline_s` seconds."""
         deadline = time.monotonic() + deadline_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -57,31 +59,33 @@ class Nemesis:
                 raise DeadlineError(f"waited {deadline_s:g} s for {thread.name} to end")
 
     def leave_out(self) -> None:
-        """Do nothing, and say so: what a run shows without its faults must be nothing."""
+        """Record each fault as missed instead of injecting it, so that the run is vacuous."""
         for planned in self._context.plan.faults:
             self._context.note(FaultMissed(fault=planned.id, reason="left out by --no-faults"))
 
     def give_up(self) -> None:
+        """End all waiting. A fault that is not due yet is recorded as missed; a fault that lasts is undone."""
         self._context.aborted.set()
 
     def _run(self, planned: PlannedFault[FaultSpec]) -> None:
         context = self._context
         try:
-            self._await_moment(planned)
-            self._strike(planned)
+            self._wait_until_due(planned)
+            self._inject_and_undo(planned)
         except DeadlineError as error:
             context.note(FaultMissed(fault=planned.id, reason=str(error)))
-        except Exception as error:  # whatever it is, the run must say so and go on to its end
+        except Exception as error:  # the run records it and continues to its end
             context.note(FaultFailed(fault=planned.id, reason=f"{type(error).__name__}: {error}"))
         finally:
             for moment, when in planned.spec.stops.items():
                 context.workers.go(when.worker, planned.id + moment)
 
-    def _await_moment(self, planned: PlannedFault[FaultSpec]) -> None:
+    def _wait_until_due(self, planned: PlannedFault[FaultSpec]) -> None:
+        """Wait for the worker's phase, the end of another fault, or the time. Raises DeadlineError if none comes."""
         spec, context = planned.spec, self._context
         if spec.when is not None:
             context.wait(
-                f"worker-{spec.when.worker} at {spec.when.phase} of its transaction {spec.when.count}",
+                f"worker-{spec.when.worker} to reach {spec.when.phase} of its transaction {spec.when.count}",
                 AtPhase,
                 lambda event: event.fault == planned.id,
                 deadline_s=_PHASE_DEADLINE_S,
@@ -95,11 +99,11 @@ class Nemesis:
                 deadline_s=_AFTER_DEADLINE_S,
             )
             if not isinstance(ended, FaultHealed):
-                raise DeadlineError(f"fault {before}, which comes first, did not happen")
+                raise DeadlineError(f"fault {before}, which must come first, did not happen")
         elif spec.at_s is not None and context.aborted.wait(max(0.0, self._started + spec.at_s - time.monotonic())):
-            raise DeadlineError(f"the run ended before {spec.at_s:g} s")
+            raise DeadlineError(f"the run ended before the fault's time, {spec.at_s:g} s")
 
-    def _strike(self, planned: PlannedFault[FaultSpec]) -> None:
+    def _inject_and_undo(self, planned: PlannedFault[FaultSpec]) -> None:
         context, fault = self._context, fault_named(planned.name)
         before = self._open_transactions()
         context.note(FaultBegins(fault=planned.id, name=planned.name, open_transactions=before))
@@ -111,15 +115,18 @@ class Nemesis:
             if isinstance(fault, SelfTimed):
                 fault.hold(context, planned, undo)
             else:
-                self._last(planned)
+                self._wait_until_over(planned)
         finally:
             undo()
             context.note(FaultHealed(fault=planned.id, name=planned.name))
 
-    def _last(self, planned: PlannedFault[FaultSpec]) -> None:
-        """`lasts_s` at least, and until somebody has committed under the fault: a pipeline that recovers only after the
-        heal shows nothing about the time before. A client's call that never returns is given up after the time-out of
-        its transaction; so it is at most that and twenty seconds longer, and vacuity then says what was missing."""
+    def _wait_until_over(self, planned: PlannedFault[FaultSpec]) -> None:
+        """Wait for `lasts_s`, and then until a transaction is committed while the fault lasts.
+
+        A pipeline that recovers only after the heal would show nothing about the time before it. A client gives up a
+        call that never returns after the time-out of its transaction, so this waits at most twenty seconds longer than
+        that. If there is no commit, the vacuity check reports it.
+        """
         context, work = self._context, self._context.plan.scenario.workload
         since = len(context.history)
         context.aborted.wait(planned.spec.lasts_s)
@@ -128,7 +135,7 @@ class Nemesis:
             return
         try:
             context.wait(
-                "a commit under the fault",
+                "a commit while the fault lasts",
                 Outcome,
                 lambda event: event.type == "ok",
                 deadline_s=_COMMIT_DEADLINE_S + work.transaction_timeout_ms / 1000,
@@ -138,7 +145,7 @@ class Nemesis:
             context.note(NoCommitUnderFault(fault=planned.id))
 
     def _open_transactions(self) -> list[str] | None:
-        """Transactional ids of this run with an open transaction; None when the cluster does not say."""
+        """Return the transactional ids of this run with an open transaction; None if the cluster does not answer."""
         try:
             ids = self._context.cluster.admin.transactional_ids(self._context.names.prefix)
         except AdminError:

@@ -1,15 +1,15 @@
-"""Coming to rest: only then may absence be called loss.
+"""Bring a run to rest; only then may a missing record be called lost.
 
-    1. every input is below the group's committed position (lag 0)
-    2. workers stopped, their proxied connections closed: no late request can still arrive
-    3. no transaction of this run open at its coordinator, and LSO = HW on every judged partition and on the group's
-       partition of __consumer_offsets; given until max(transaction.timeout.ms) + the clean-up interval have passed
-       since the last worker was alive
-    4. in-sync replicas complete
+    1. Every input is below the group's committed offset (lag 0).
+    2. The workers are stopped and their proxied connections are closed, so that no late request can arrive.
+    3. No transaction of this run is open at its coordinator, and LSO = HW on every judged partition and on the group's
+       partition of __consumer_offsets. The deadline is max(transaction.timeout.ms) plus the clean-up interval, counted
+       from the time when the last worker was alive.
+    4. All replicas are in sync.
 
-What does not come within its deadline is recorded as `stalled`; the run goes on to be collected, and is at best
-`unknown`. An LSO that stays behind although no coordinator knows a transaction is not a stall: it is what
-`hung-transaction` looks for, and is recorded as such.
+A step that does not succeed within its deadline is recorded as `stalled`; the run is still collected, and its verdict
+is `unknown` at best. An LSO that stays below the high watermark although no coordinator knows a transaction is not a
+stall: it is recorded as such, for `hung-transaction`.
 """
 
 import time
@@ -29,7 +29,10 @@ _ISR_DEADLINE_S = 60.0
 
 
 def quiesce(context: FaultContext) -> None:
-    """Bring a healed run to rest. Records `stalled` events and `quiesced`; raises only if the harness itself fails."""
+    """Bring a healed run to rest, and record `stalled` events and `quiesced`.
+
+    Raises only if the harness itself fails; a step that misses its deadline does not raise.
+    """
     _or_stalled(context, lambda: until("lag 0", lambda: lag(context) == 0, deadline_s=_LAG_DEADLINE_S))
     context.workers.stop_workers()
     alive_until = time.monotonic()
@@ -38,7 +41,9 @@ def quiesce(context: FaultContext) -> None:
         link for worker in workers for link in topology.lane_links(topology.lane_of_worker(worker))
     )
     timeout_s = context.plan.scenario.workload.transaction_timeout_ms / 1000 + _CLEANUP_S
-    _or_stalled(context, lambda: until("no open transaction", lambda: not _open(context), deadline_s=timeout_s))
+    _or_stalled(
+        context, lambda: until("no open transaction", lambda: not _open_transactions(context), deadline_s=timeout_s)
+    )
     left_s = max(1.0, alive_until + timeout_s - time.monotonic())
     behind: dict[Partition, tuple[int, int]] = {}
     try:
@@ -51,7 +56,8 @@ def quiesce(context: FaultContext) -> None:
     context.note(Quiesced(lso_behind=stays))
 
 
-def _open(context: FaultContext) -> list[str]:
+def _open_transactions(context: FaultContext) -> list[str]:
+    """Return the transactional ids of this run whose transaction is open at its coordinator."""
     if "transaction-state" not in context.cluster.system.capabilities:
         return []
     ids = context.cluster.admin.transactional_ids(context.names.prefix)
@@ -59,6 +65,7 @@ def _open(context: FaultContext) -> list[str]:
 
 
 def _or_stalled(context: FaultContext, wait: Callable[[], object]) -> None:
+    """Wait, and record `stalled` if the deadline passes."""
     try:
         wait()
     except DeadlineError as error:

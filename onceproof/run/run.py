@@ -1,10 +1,10 @@
-"""One run, step by step: plan, work ‖ break, heal, quiesce, collect, verify, report.
+"""Execute one run, step by step: plan, work with faults, heal, quiesce, collect, verify, report.
 
     with pool.lease(scenario.cluster, keep=False) as cluster:
         results = Run(scenario, seed=7, cluster=cluster, runs=Path("runs")).all()
 
-Whatever breaks off at any step leaves what it had in the run's folder, says so in results.json (verdict `unknown`),
-and ends the processes that it started.
+A run that fails at any step keeps what it has in its folder, writes results.json with the verdict `unknown` and the
+error, and ends the processes that it started.
 """
 
 import json
@@ -51,7 +51,7 @@ _WORK_MARGIN_S = 900.0
 
 
 class Run:
-    """A run on a cluster that is up. The steps can be taken one by one, in their order, or all at once."""
+    """A run on a cluster that is up. `all` executes every step; the steps can also be called one by one, in order."""
 
     def __init__(
         self,
@@ -86,9 +86,10 @@ class Run:
         self._started_wall = time.time()
 
     def all(self, at_rest: Callable[["Run"], Any] | None = None) -> Results:
-        """Every step; `at_rest` is called between quiesce and collect.
+        """Execute every step and return the results; `at_rest` is called between quiesce and collect.
 
-        Raises HarnessError only when not even a verdict of `unknown` could be reached.
+        An error makes the verdict `unknown: harness-error`. A KeyboardInterrupt is raised again after the results are
+        written.
         """
         try:
             for step in (self.work, self.heal, self.quiesce):
@@ -102,17 +103,21 @@ class Run:
         except KeyboardInterrupt as stopped:
             self.broken(stopped)
             raise
-        except Exception as error:  # a fault of ours; the run says so
+        except Exception as error:  # a failure of the harness, which the results report
             (self.folder / "traceback.txt").write_text(traceback.format_exc())
             return self.broken(error)
         finally:
             self.close()
 
     def work(self) -> None:
-        """Topics, processes, load and faults, until every fault is healed and a tail of records has followed."""
+        """Create topics, start processes, send load and run the faults, until the load after the last heal is done.
+
+        Raises DeadlineError when a process, the group or a fault misses its deadline, and immediately when a process
+        crashes.
+        """
         self.progress.phase("work")
         self.describe()
-        self._put_wire()
+        self._start_request_proxy()
         self.make_topics()
         self.workers.start()
         self._monitor.start()
@@ -132,18 +137,20 @@ class Run:
         self.workers.finish_generator(self.plan.lasts_s + _WORK_MARGIN_S)
 
     def heal(self) -> None:
-        """Undo whatever may still be broken."""
+        """Undo whatever may still be broken. Raises DeadlineError when the brokers do not all come back."""
         self.progress.phase("heal")
         self._nemesis.give_up()
         self.cluster.heal()
-        until("three brokers after the heal", lambda: len(self.cluster.admin.brokers()) == 3, deadline_s=60)
+        until("three registered brokers after the heal", lambda: len(self.cluster.admin.brokers()) == 3, deadline_s=60)
 
     def quiesce(self) -> None:
+        """Bring the run to rest (`run.quiesce`)."""
         self.progress.phase("quiesce")
         quiesce.quiesce(self.context)
         self._monitor.stop()
 
     def collect(self) -> None:
+        """Save the nodes' logs and fill the run's tables. Raises as `verifiers.collect.collect` does."""
         self.progress.phase("collect")
         for crash in self.workers.crashes:
             self.history.append("harness", HarnessFailed(reason=crash))
@@ -155,24 +162,25 @@ class Run:
             collect.collect_hidden(self.context, self.folder, master=self._master)
 
     def verify(self) -> Results:
+        """Judge the run's folder, write its report, and return the results."""
         self.progress.phase("verify")
         from onceproof.verifiers.verify import verify
 
-        results = verify(self.folder, master=self._master, look=self._look)
+        results = verify(self.folder, master=self._master, look=self._collect_hidden)
         self._report()
         return results
 
-    def _look(self) -> None:
-        """Read what is hidden, for a finding that asks for it; the finding stands without it."""
+    def _collect_hidden(self) -> None:
+        """Read the hidden records for a finding that asks for them; the finding is valid without them."""
         try:
             from onceproof.verifiers.collect.collect import collect_hidden
 
             collect_hidden(self.context, self.folder, master=self._master)
         except Exception as error:
-            self.progress.say(f"what is hidden was not read: {type(error).__name__}: {error}"[:300])
+            self.progress.say(f"the hidden records were not read: {type(error).__name__}: {error}"[:300])
 
     def broken(self, error: BaseException) -> Results:
-        """The verdict of a run that broke off: `unknown: harness-error`, with what it had."""
+        """Write and return the results of a run that failed with `error`: `unknown: harness-error`."""
         says = "; ".join([f"{type(error).__name__}: {error}", *self.workers.crashes])
         self.history.append("harness", HarnessFailed(reason=says))
         self.progress.say(says)
@@ -182,7 +190,7 @@ class Run:
             command=self._command,
             verdict="unknown",
             as_expected=False,
-            expectation="the run broke off",
+            expectation="the run ended early with an error",
             findings=[],
             reasons=[Reason(kind="harness-error", says=says)],
             checks=[],
@@ -195,7 +203,7 @@ class Run:
         return results
 
     def close(self) -> None:
-        """End every process; heal; leave the cluster fit for the next run. Twice is harmless."""
+        """End every process, heal the cluster and delete the run's topics. It may be called more than once."""
         self._nemesis.give_up()
         self._monitor.stop()
         self.workers.close()
@@ -203,15 +211,15 @@ class Run:
         for tidy in (self.cluster.take_wire_out, self.cluster.heal, lambda: self.cluster.admin.delete_topics(topics)):
             try:
                 tidy()
-            except Exception as error:  # the health check before the next run decides
+            except Exception as error:  # the health check before the next run decides whether the cluster is usable
                 self.history.append("harness", NotTidied(reason=str(error)))
         (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
         self.history.close()
 
-    # What the steps need
+    # Parts of the steps
 
     def describe(self) -> None:
-        """Write down what the run is made of."""
+        """Record the run's command, versions and names in the history, and its cluster in cluster.json."""
         client, features = self.plan.scenario.workload.client, self.cluster.admin.features()
         versions = {
             **self._versions(),
@@ -233,15 +241,15 @@ class Run:
         packages = ("onceproof", "confluent-kafka", "pyspark")
         return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
 
-    def _put_wire(self) -> None:
-        """The wire proxy into the links that need it; before work begins, since it closes what is open on them."""
+    def _start_request_proxy(self) -> None:
+        """Put the request proxy into the links that need it, before work begins, since it closes their connections."""
 
         def note(event: dict[str, Any]) -> None:
             kind, rule = event.pop("event"), event.pop("rule")
             try:
                 parsed = parse({**event, "event": f"request-{kind}", "fault": rule})
             except ValueError as error:
-                self.workers.crashes.append(f"the request proxy reported an event that is none: {error}")
+                self.workers.crashes.append(f"the request proxy reported an invalid event: {error}")
                 return
             self.history.append("request-proxy", parsed)
 
@@ -249,12 +257,15 @@ class Run:
             self.cluster.put_wire(links, note)
 
     def wired_links(self) -> set[str]:
-        """The links on which the plan's faults act on single requests."""
+        """Return the links on which the plan's faults act on single requests."""
         faults = [(fault_named(planned.name), planned.spec) for planned in self.plan.faults]
         return {link for fault, spec in faults if isinstance(fault, Wired) for link in fault.wired(spec)}
 
     def make_topics(self, replicas: int = 3) -> None:
-        """The run's topics, with a leader and all replicas in sync. Raises DeadlineError."""
+        """Create the run's topics and wait until they have leaders and all replicas in sync.
+
+        Raises DeadlineError when they do not, and AdminError when the cluster refuses to create them.
+        """
         topics = list(self.names.topics.values())
         count = self.plan.scenario.workload.partitions
         config = _TOPIC_CONFIG | {"min.insync.replicas": str(min(2, replicas))}
@@ -264,10 +275,10 @@ class Run:
             states = [state for topic in topics for state in self.cluster.admin.partitions(topic).values()]
             return len(states) == count * len(topics) and all(s.leader and len(s.isr) == replicas for s in states)
 
-        until("leaders and replicas of the new topics", led, deadline_s=_READY_DEADLINE_S)
+        until("leaders and in-sync replicas of the new topics", led, deadline_s=_READY_DEADLINE_S)
 
     def _await_workers(self) -> None:
-        """Until every worker is ready and the group has given every partition to somebody."""
+        """Wait until every worker is ready and the group has assigned every partition. Raises DeadlineError."""
         for worker in range(self.plan.scenario.workload.workers):
             source = f"worker-{worker}"
             self.history.wait(
@@ -288,17 +299,18 @@ class Run:
                 work.partitions * len(groups) == sum(len(member.partitions) for member in members)
             )
 
-        until("the group to share out the partitions", shared, deadline_s=_READY_DEADLINE_S)
+        until("the group to assign every partition", shared, deadline_s=_READY_DEADLINE_S)
 
     def _report(self) -> None:
+        """Write the report. An error is only shown, since the verdict does not depend on the report."""
         self.progress.phase("report")
         (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
         try:
             from onceproof.report import report
 
             report.write(self.folder)
-        except Exception as error:  # the verdict stands without its picture
-            self.progress.say(f"no report: {type(error).__name__}: {error}")
+        except Exception as error:
+            self.progress.say(f"the report was not written: {type(error).__name__}: {error}")
 
 
 def _from(source: str, event: Event) -> bool:
@@ -306,7 +318,7 @@ def _from(source: str, event: Event) -> bool:
 
 
 def _new_folder(runs: Path, name: str) -> Path:
-    """`<runs>/<name>-<time>`; two runs in one second get two folders."""
+    """Make and return `<runs>/<name>-<time>`, with a number appended if another run has taken that name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     for attempt in range(100):
         folder = runs / (f"{name}-{stamp}" + (f"-{attempt}" if attempt else ""))
@@ -315,4 +327,4 @@ def _new_folder(runs: Path, name: str) -> Path:
             return folder
         except FileExistsError:
             continue
-    raise HarnessError(f"no free folder for {name}-{stamp} in {runs}")
+    raise HarnessError(f"{runs}: a folder for {name}-{stamp} cannot be made, since 100 of them exist")

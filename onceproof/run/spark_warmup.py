@@ -1,6 +1,6 @@
-"""Spark, beside the start of a cluster and the run's work, so that collect finds it there.
+"""Start Spark while the cluster starts and the run works, so that the session is there when collect needs it.
 
-beside.start_spark()        at once back; whoever needs the session waits for it
+spark_warmup.start_spark()        returns immediately; the first use of the session waits for it
 """
 
 import os
@@ -11,13 +11,13 @@ _NICE = 15
 
 
 def start_spark(master: str = "local[2]") -> None:
-    """Begin. At the lowest priority: it takes what workers and brokers leave."""
+    """Start the session and warm it up, in a thread of low priority that does not slow workers and brokers down."""
     threading.Thread(target=_start, args=(master,), name="starts Spark", daemon=True).start()
 
 
 def _start(master: str) -> None:
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # this thread's, and its children's
-    with suppress(Exception):  # collect meets it again, in the run's own thread
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # for this thread and its child processes
+    with suppress(Exception):  # collect meets the same error again, in the thread of the run
         from onceproof.report import report  # noqa: F401  (matplotlib takes a second to import)
         from onceproof.verifiers.evidence.spark import warm_up
 

@@ -1,0 +1,1 @@
+"""Many runs: batches, matrices and soaks, and the pages that list scenarios and their keys."""

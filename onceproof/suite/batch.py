@@ -1,7 +1,7 @@
-"""Many runs one after the other, on clusters that are used again; what came out of each, and a page that links to all.
+"""Execute many runs one after the other on reused clusters, and write a page that links to their reports.
 
-lines = many.run(runs, options, done)       each (scenario, seed) → a line
-many.write_page(lines, folder)              <folder>/index.html
+lines = batch.run(runs, options, done)       one line for each (scenario, seed)
+batch.write_page(lines, folder)              writes <folder>/index.html
 """
 
 import json
@@ -21,7 +21,7 @@ from onceproof.run.run import Run
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What came of one run: its verdict, its counts, how long it took, and its folder when it was kept."""
+    """The result of one run: its verdict, its counts, the seconds of each phase, and its folder if it was kept."""
 
     scenario: str
     seed: int
@@ -39,13 +39,13 @@ class Line:
 
     @property
     def seconds(self) -> float:
-        """From the command, or from the run before, to the verdict."""
+        """Return the seconds from the command, or from the end of the previous run, to the end of this run."""
         return round(sum(self.phases.values()), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How they are run. `command` gives a run's own command line, for its report."""
+    """The options of a batch. `command` returns the command line that repeats a run, for its report."""
 
     folder: Path
     progress: Progress
@@ -59,7 +59,10 @@ class Options:
 def run(
     runs: Sequence[tuple[Scenario, int]], options: Options, done: Callable[[Run, Results, Line], None]
 ) -> list[Line]:
-    """Run them all; `done` is called after each. Raises HarnessError when no cluster comes up."""
+    """Execute all runs and return their lines; `done` is called after each run.
+
+    Raises HarnessError when a cluster does not come up.
+    """
     lines: list[Line] = []
     clusters = Clusters(keep=options.keep)
     try:
@@ -90,7 +93,7 @@ def run(
 
 
 def write_page(lines: list[Line], folder: Path) -> Path:
-    """A table of all runs, each linked to its report, as index.html; and index.json. Returns the page's path."""
+    """Write index.html, a table of all runs with links to their reports, and index.json; return the page's path."""
     (folder / "index.json").write_text(json.dumps([asdict(line) for line in lines], indent=1) + "\n")
     rows = "\n".join(
         f"<tr class={line.verdict}><td>{'as expected' if line.as_expected else '<b>NOT as expected</b>'}</td>"
@@ -109,14 +112,15 @@ _PAGE = """<!doctype html><html lang=en><meta charset=utf-8><title>onceproof</ti
 table {{ border-collapse: collapse; width: 100% }} td, th {{ text-align: left; padding: .3rem .6rem; border-top: 1px solid #ddd }}
 td:nth-child(n+6), th:nth-child(n+6) {{ text-align: right }} .valid td:nth-child(4) {{ color: #176b2c }}
 .invalid td:nth-child(4) {{ color: #a4161a }} .unknown td:nth-child(4) {{ color: #8a5a00 }} b {{ color: #a4161a }}</style>
-<h1>{met} of {runs} runs as expected</h1><p>{seconds:.0f} s in all.</p>
-<table><tr><th>expectation<th>scenario<th>seed<th>verdict<th>faults that struck<th>inputs<th>seconds</tr>
+<h1>{met} of {runs} runs as expected</h1><p>All runs together took {seconds:.0f} s.</p>
+<table><tr><th>expectation<th>scenario<th>seed<th>verdict<th>injected faults<th>inputs<th>seconds</tr>
 {rows}
 </table></html>
 """  # noqa: E501
 
 
 def _linked(line: Line, folder: Path) -> str:
+    """Return the name of a line's scenario in HTML, linked to the report if the run's folder was kept."""
     if line.folder is None:
         return escape(line.scenario)
     there = Path(line.folder).resolve().relative_to(folder.resolve())

@@ -1,7 +1,7 @@
-"""The catalogue: every scenario with its pipeline, faults, claim, expected verdict, and the time it last took.
+"""List every scenario with its pipeline, its faults, what it shows, the expected verdict, and its duration.
 
-onceproof list                                       on the terminal
-onceproof list --page FILE --times runs/all-…       as a page, with what that folder's runs took and met
+onceproof list                                      prints it on the terminal
+onceproof list --page FILE --times runs/all-…       writes it as a page, with the results of that folder's runs
 """
 
 import json
@@ -20,23 +20,26 @@ from onceproof.harness.record.events import FaultTarget
 _COLUMNS = "| scenario | what it shows | pipeline | faults | expected | s |\n|---|---|---|---|---|---|"
 _HEAD = """# Catalogue
 
-Every scenario that comes with onceproof (`onceproof list --page FILE --times FOLDER` writes this page). Time: seconds
-from the run before to the verdict, on a cluster that was up; the median where it ran more than once. W and N number the
-pipelines, those that are right and those that are broken on purpose.
+These are the scenarios that come with onceproof (`onceproof list --page FILE --times FOLDER` writes this page). The
+column s has the seconds from the end of the previous run to the end of this one, on a cluster that was already up; it
+is the median if the scenario ran more than once.
 """
-_MET = """
-## What a worker meets that was taken for dead
+_ERRORS_HEAD = """
+## Errors of fenced workers
 
-Stopped at a phase of its transaction, and resumed when its group had given its partitions to another (past its
-session), when its coordinator had aborted its transaction (past that), or both; or its transactional id was taken. The
-first error of that transaction as the client names it, and in how many runs.
+In these scenarios a worker is stopped at a phase of its transaction. It is resumed after its group has assigned its
+partitions to another worker (past: session), after its coordinator has aborted its transaction (past: transaction), or
+after both; or another producer takes its transactional id. The table shows the first error of that transaction, by the
+client's own name for it, and the number of runs in which it occurred.
 
-| scenario | phase | past | met | runs |
+| scenario | phase | past | first error | runs |
 |---|---|---|---|---|"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
+    """One scenario, as texts. `folder` is relative to the scenarios' folder."""
+
     folder: str
     name: str
     pipeline: str
@@ -46,18 +49,17 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """All of them, folder by folder."""
+    """Return an entry for every scenario that comes with onceproof, folder by folder."""
     found = []
     root = paths.scenarios_dir()
     for path in sorted(root.rglob("*.toml"), key=lambda path: (path.parent != root, path)):
         each = scenario.load(path)
-        rows = ", ".join(registry.workload(each.workload.name).rows)
         faults = [fault.name for fault in each.faults] + (["drawn from the seed"] if each.random else [])
         found.append(
             Entry(
                 folder=str(path.parent.relative_to(root)),
                 name=each.name,
-                pipeline=f"{each.workload.name} ({rows})" if rows else each.workload.name,
+                pipeline=each.workload.name,
                 faults=", ".join(faults) or "none",
                 expected=", ".join(each.expect.findings) or each.expect.expected_verdict,
                 about=" ".join(each.about.split()),
@@ -68,27 +70,34 @@ def entries() -> list[Entry]:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What the runs of a folder took, scenario by scenario in seconds; and of each fault whose target was taken for
-    dead: scenario, phase, time-outs passed, what it met, and how often."""
+    """The durations of a folder's runs, and the errors of their fenced workers.
+
+    `seconds` maps a scenario to a median; `met` maps (scenario, phase, time-outs passed, first error) to a number of
+    runs.
+    """
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     met: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
 def measured(folder: Path) -> Measured:
-    """From the folder of `onceproof run FOLDER`: its index.json, and the runs beside it. Raises BadInput."""
+    """Return the measurements in a folder that `onceproof run FOLDER` wrote: its index.json, and its runs.
+
+    Raises BadInput when the folder has other content.
+    """
     seconds: dict[str, list[float]] = defaultdict(list)
     met: Counter[tuple[str, ...]] = Counter()
     try:
         for line in json.loads((folder / "index.json").read_text()):
             seconds[line["scenario"]].append(sum(line["phases"].values()))
-            met.update(_met(line["scenario"], folder / Path(line["folder"]).name))
+            met.update(_errors_met(line["scenario"], folder / Path(line["folder"]).name))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{folder}/index.json: not what `onceproof run FOLDER` writes: {error}") from None
+        raise BadInput(f"{folder}/index.json: this is not a file that `onceproof run FOLDER` writes: {error}") from None
     return Measured(seconds={name: statistics.median(each) for name, each in seconds.items()}, met=met)
 
 
-def _met(name: str, run: Path) -> Iterator[tuple[str, ...]]:
+def _errors_met(name: str, run: Path) -> Iterator[tuple[str, ...]]:
+    """Yield (scenario, phase, time-outs passed, first error) for each fault of a run that fenced a worker."""
     events = history.read(run / "history.jsonl")
     for planned in plan.read(run / "plan.json").faults:
         spec, target = planned.spec.model_dump(), events.first(FaultTarget, fault=planned.id)
@@ -104,20 +113,19 @@ def _faults() -> Iterator[tuple[str, registry.FaultKind]]:
 
 
 def page(measured: Measured) -> str:
-    """The catalogue in Markdown."""
+    """Return the catalogue in Markdown."""
     lines = [_HEAD]
     folder = None
     for each in entries():
         if each.folder != folder:
             folder = each.folder
-            lines += [f"\n## {'The main job' if folder == '.' else folder}\n", _COLUMNS]
+            lines += [f"\n## {'Main scenario' if folder == '.' else folder}\n", _COLUMNS]
         took = f"{measured.seconds[each.name]:.0f}" if each.name in measured.seconds else ""
         lines.append(f"| {each.name} | {each.about} | {each.pipeline} | {each.faults} | {each.expected} | {took} |")
-    lines += ["\n## Pipelines\n", "| pipeline | rows | what it is |", "|---|---|---|"]
-    pipelines = [(name, registry.workload(name)) for name in registry.names("workload")]
-    lines += [f"| {name} | {', '.join(work.rows)} | {work.about} |" for name, work in pipelines]
-    lines += ["\n## Faults\n", "| fault | what it is |", "|---|---|"]
+    lines += ["\n## Pipelines\n", "| pipeline | description |", "|---|---|"]
+    lines += [f"| {name} | {registry.workload(name).about} |" for name in registry.names("workload")]
+    lines += ["\n## Faults\n", "| fault | description |", "|---|---|"]
     lines += [f"| {name} | {fault.about} |" for name, fault in _faults()]
     if measured.met:
-        lines += [_MET, *(f"| {' | '.join(row)} | {times} |" for row, times in sorted(measured.met.items()))]
+        lines += [_ERRORS_HEAD, *(f"| {' | '.join(row)} | {times} |" for row, times in sorted(measured.met.items()))]
     return "\n".join(lines) + "\n"

@@ -1,10 +1,10 @@
-"""Scenarios × Kafka versions × clients × features: a run for each cell, and one table of what came out.
+r"""Run scenarios × Kafka versions × clients × features, one run for each cell, and write one table of the results.
 
-    onceproof matrix scenarios/bugs/late-end-txn.toml --kafka 3.9.2,4.3.1 --client librdkafka,java==4.3.1 \\
+    onceproof matrix scenarios/bugs/late-end-txn.toml --kafka 3.9.2,4.3.1 --client librdkafka,java==4.3.1 \
         --feature transaction.version=1,2 --json cells.json
 
-A cell that makes no sense (a feature that those brokers do not have) says so and is not run. Clusters are used again,
-so cells are run in the order of their clusters.
+A cell that is not possible (such as a feature that its brokers do not have) gives the reason and is not run. Clusters
+are reused, so the cells run in the order of their clusters.
 """
 
 import json
@@ -23,15 +23,18 @@ from onceproof.run.run import Run
 from onceproof.suite import batch
 from onceproof.suite.batch import Line
 
-# Features by the first release whose brokers have them, and their highest level.
+# Feature → the first release whose brokers have it, and its highest level.
 _FEATURES = {"transaction.version": ("4.0.0", 2), "group.version": ("4.0.0", 1)}
-# The clients by the first release in which KIP-848 is no preview.
+# Client → the first release in which the consumer protocol (KIP-848) is not a preview.
 _CONSUMER_PROTOCOL = {"java": "4.0.0", "librdkafka": "2.12.0"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
-    """What is multiplied. Empty: as the scenario says. `features`: each with the levels that are tried."""
+    """The axes of a matrix. An empty axis means the value that the scenario has.
+
+    `features` maps the name of a feature to the levels that are tried; `times` is the number of runs of each cell.
+    """
 
     kafka: Sequence[str] = ()
     clients: Sequence[str] = ()
@@ -42,8 +45,11 @@ class Axes:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """`effective` is the transaction.version in force; `result` proved, refuted or the verdict, or why it was not run;
-    `report` the path of its report, beside the page; empty when it was not run."""
+    """One cell of a matrix and its result.
+
+    `effective` is the transaction.version in force. `result` is "proved", "refuted" or the verdict; or, if the cell
+    was not run, the reason. `report` is the path of the report relative to the page, empty if the cell was not run.
+    """
 
     scenario: str
     kafka: str
@@ -59,7 +65,10 @@ class Cell:
 
 
 def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Scenario]]:
-    """Every cell with the scenario that it runs, cluster by cluster; one that makes no sense has its result already."""
+    """Yield every cell with the scenario that it runs, cluster by cluster.
+
+    A cell that is not possible has the reason as its result.
+    """
     levels = list(product(*([(name, level) for level in each] for name, each in axes.features.items())))
     for kafka, chosen, scenario, client, protocol, _ in product(
         axes.kafka or [""], levels, scenarios, axes.clients or [""], axes.protocols or [""], range(axes.times)
@@ -88,15 +97,15 @@ def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Sce
             features=made.cluster.features,
             group_protocol=made.workload.group_protocol,
         )
-        yield replace(cell, result=_senseless(cell) or _no_lever(cell, made)), made
+        yield replace(cell, result=_why_impossible(cell) or _why_bug_out_of_reach(cell, made)), made
 
 
 def run(
     wanted: Sequence[tuple[Cell, Scenario]], seed: int, options: batch.Options, done: Callable[[Cell, Results], None]
 ) -> list[Cell]:
-    """Run every cell that makes sense, with seeds that follow; `done` is called after each.
+    """Run every cell that is possible, with the seeds from `seed` on, and return all cells with their results.
 
-    Raises HarnessError when no cluster comes up.
+    `done` is called after each run. Raises HarnessError when a cluster does not come up.
     """
     found: dict[int, Cell] = {}
     todo = [index for index, (cell, _) in enumerate(wanted) if not cell.result]
@@ -121,7 +130,7 @@ def run(
 
 
 def write_page(table: Sequence[Cell], folder: Path) -> Path:
-    """The table as matrix.html, each cell linked to its report. Returns the page's path."""
+    """Write the table as matrix.html, with each cell linked to its report; return the page's path."""
     rows = "\n".join(
         f"<tr class={'met' if cell.as_expected else 'skipped' if cell.as_expected is None else 'missed'}>"
         + "".join(f"<td>{escape(text)}</td>" for text in columns(cell)[:-1])
@@ -136,30 +145,34 @@ def write_page(table: Sequence[Cell], folder: Path) -> Path:
 
 
 def write_json(table: Sequence[Cell], path: Path) -> None:
+    """Write the cells as JSON, a list with one object for each cell."""
     path.write_text(json.dumps([asdict(cell) for cell in table], indent=1) + "\n")
 
 
 def read_json(path: Path) -> list[Cell]:
-    """What `write_json` wrote. Raises BadInput."""
+    """Return the cells that `write_json` wrote. Raises BadInput when the file cannot be read or has other content."""
     try:
         return [Cell(**each) for each in json.loads(path.read_text())]
     except (OSError, ValueError, TypeError) as error:
-        raise BadInput(f"{path}: not the cells of a matrix: {error}") from None
+        raise BadInput(f"{path}: this is not a file of the cells of a matrix: {error}") from None
 
 
 def changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
-    """Each kind of cell that came out otherwise than before, or is new or gone, in words. Of several runs of one kind
-    each result counts once. A release is compared with the one before it of its line: 4.3.2 with 4.3.1."""
+    """Return a line for each kind of cell whose result has changed, or that is new or no longer there.
+
+    If there are several runs of one kind, each different result counts once. A release is compared with the previous
+    one of its minor line: 4.3.2 with 4.3.1.
+    """
     was, then = _results(before), _results(now)
     return [
-        f"changed: {'  '.join(filter(None, kind))}: {_said(was.get(kind))} → {_said(then.get(kind))}"
+        f"changed: {'  '.join(filter(None, kind))}: {_in_words(was.get(kind))} → {_in_words(then.get(kind))}"
         for kind in {**was, **then}
         if set(was.get(kind, {})) != set(then.get(kind, {}))
     ]
 
 
 def _results(table: Sequence[Cell]) -> dict[tuple[str, ...], dict[str, str]]:
-    """Kind of cell, with the line of its release → each result with a release that it came from."""
+    """Return kind of cell, with the minor line of its release → {result: a release that had this result}."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for cell in table:
         line = f"{cell.kafka.rpartition('.')[0]}.x"
@@ -167,14 +180,14 @@ def _results(table: Sequence[Cell]) -> dict[tuple[str, ...], dict[str, str]]:
     return found
 
 
-def _said(results: Mapping[str, str] | None) -> str:
+def _in_words(results: Mapping[str, str] | None) -> str:
     if results is None:
         return "not there"
     return ", ".join(f"{result} ({kafka})" for result, kafka in sorted(results.items()))
 
 
 def write_junit(table: Sequence[Cell], folder: Path) -> None:
-    """junit.xml: a case for each cell, skipped where it makes no sense."""
+    """Write junit.xml with a test case for each cell; a cell that was not run is a skipped test case."""
     cases = []
     for cell in table:
         inner = "" if cell.as_expected else f"<failure message={quoteattr(cell.expectation)}/>"
@@ -193,20 +206,20 @@ COLUMNS = ("scenario", "kafka", "client", "features", "group protocol", "transac
 
 
 def columns(cell: Cell) -> tuple[str, ...]:
-    """A cell in words, as COLUMNS has them."""
+    """Return a cell as texts, one for each of COLUMNS."""
     features = ", ".join(f"{name}={level}" for name, level in cell.features.items())
     in_force = "" if cell.effective is None else str(cell.effective)
     return cell.scenario, cell.kafka, cell.client, features, cell.group_protocol, in_force, cell.result
 
 
-def _senseless(cell: Cell) -> str:
-    """Why this cell cannot be; empty when it can."""
+def _why_impossible(cell: Cell) -> str:
+    """Return why the brokers or the client do not support this cell; empty if they do."""
     for name, level in cell.features.items():
         since, highest = _FEATURES.get(name, ("0.0.0", level))
         if level and _numbers(cell.kafka) < _numbers(since):
             return f"no {name} before Kafka {since}"
         if level > highest:
-            return f"{name} goes to {highest}"
+            return f"the highest level of {name} is {highest}"
     if cell.group_protocol != "consumer":
         return ""
     if _numbers(cell.kafka) < (4, 0, 0):
@@ -217,8 +230,11 @@ def _senseless(cell: Cell) -> str:
     return ""
 
 
-def _no_lever(cell: Cell, scenario: Scenario) -> str:
-    """Why the lever of a bug's scenario has nothing to take hold of in this cell; empty when it has."""
+def _why_bug_out_of_reach(cell: Cell, scenario: Scenario) -> str:
+    """Return why the faults of a bug's scenario cannot act in this cell; empty if they can.
+
+    A bug may need a transaction.version that is not in force with these brokers and this client.
+    """
     if scenario.bug is None or not scenario.bug.transaction_version:
         return ""
     since, highest = _FEATURES["transaction.version"]
@@ -230,6 +246,7 @@ def _no_lever(cell: Cell, scenario: Scenario) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
+    """Return a release as numbers: (4, 3, 1) for 4.3.1."""
     return tuple(int(part) for part in version.split("."))
 
 

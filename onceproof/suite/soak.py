@@ -1,10 +1,11 @@
-"""A soak: many runs with faults drawn from seeds, and what they add up to.
+"""Execute a soak: many runs with faults drawn from seeds, and a bound on the probability of a violation.
 
     onceproof soak --runs 50 --seed 1
 
-Every scenario of scenarios/soak in turn, each run with a seed of its own, on one cluster. The folders of valid runs are
-removed, the others stay. No violation in n independent runs bounds the chance of one at 95%: p ≤ 1 − 0.05^(1/n), which
-is 5.8% for 50 (the "rule of three"). Runs that are `unknown` prove nothing; they are counted apart, with their reasons.
+The scenarios in scenarios/soak take turns, and each run has a seed of its own. The folders of valid runs are removed.
+If n independent runs are valid and none is invalid, the probability p of a violation in such a run is, with 95%
+confidence, at most 1 − 0.05^(1/n): 5.8% for n = 50 (see the "rule of three"). Runs that are `unknown` prove nothing;
+they are counted separately and listed with their reasons.
 """
 
 import json
@@ -20,31 +21,37 @@ from onceproof.suite import batch
 from onceproof.suite.batch import Line
 
 _CONFIDENCE = 0.95
-_UNKNOWN_AT_MOST = 0.1  # of the runs: a soak of which more say nothing has not been one
+_UNKNOWN_AT_MOST = 0.1  # the share of unknown runs above which a soak proves too little
 
 
 @dataclass(kw_only=True)
 class Soak:
+    """The runs of a soak so far, one line each."""
+
     lines: list[Line] = field(default_factory=list)
 
     def count(self, verdict: str) -> int:
+        """Return the number of runs with this verdict: valid, unknown or invalid."""
         return sum(line.verdict == verdict for line in self.lines)
 
     @property
     def bound(self) -> float | None:
-        """The highest chance of a violation in a run that the valid ones leave at 95%; None if there was one."""
-        judged = self.count("valid")
-        if self.count("invalid") or not judged:
+        """Return the upper bound on the probability of a violation in a run, with 95% confidence.
+
+        None if a run was invalid, or if no run was valid.
+        """
+        valid = self.count("valid")
+        if self.count("invalid") or not valid:
             return None
-        return float(1 - (1 - _CONFIDENCE) ** (1 / judged))
+        return float(1 - (1 - _CONFIDENCE) ** (1 / valid))
 
     @property
     def held(self) -> bool:
-        """Nothing was found, and enough was judged."""
+        """Return whether no run was invalid, and at most one run in ten was unknown."""
         return not self.count("invalid") and self.count("unknown") <= _UNKNOWN_AT_MOST * len(self.lines)
 
     def summary(self) -> str:
-        """The soak in Markdown: verdicts, faults, inputs, what was not known, and what follows."""
+        """Return the soak as a table in Markdown: verdicts, counts, faults, the bound, and runs that are not valid."""
         inputs, outputs = sum(line.inputs for line in self.lines), sum(line.outputs for line in self.lines)
         faults = Counter(name for line in self.lines for name in line.faults)
         transactions = sum(line.transactions for line in self.lines)
@@ -55,14 +62,14 @@ class Soak:
             f"| inputs | {inputs:,} |",
             f"| outputs | {outputs:,} |",
             f"| transactions | {transactions:,} |",
-            f"| faults that fired | {sum(faults.values())}: "
+            f"| injected faults | {sum(faults.values())}: "
             + ", ".join(f"{name} {count}" for name, count in sorted(faults.items()))
             + " |",
             f"| runs without a fault | {sum(not line.faults for line in self.lines)} |",
         ]
         if self.bound is not None:
-            says = f"0 violations in {self.count('valid')} judged runs: at most {self.bound:.1%} of such runs, at 95%"
-            lines.append(f"| bound | {says} |")
+            says = f"no violation in {self.count('valid')} valid runs: with 95% confidence, at most {self.bound:.1%}"
+            lines.append(f"| probability of a violation in a run | {says} |")
         lines += [
             f"| {line.scenario}, seed {line.seed} | {line.headline}: {'; '.join(line.reasons)} |"
             for line in self.lines
@@ -74,7 +81,11 @@ class Soak:
 def soak(
     scenarios: Sequence[Scenario], *, runs: int, seed: int, options: batch.Options, say: Callable[[str], None]
 ) -> Soak:
-    """Run them; `soak.json` in the options' folder grows with each. Raises HarnessError when no cluster comes up."""
+    """Execute `runs` runs of the scenarios in turn, with the seeds from `seed` on, and return the soak.
+
+    `soak.json` in the folder of `options` is rewritten after each run, and `say` gets a line about it. Raises
+    HarnessError when a cluster does not come up.
+    """
     done = Soak()
 
     def after(run: Run, _results: Results, line: Line) -> None:

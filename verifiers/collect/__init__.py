@@ -1,0 +1,1 @@
+"""Collect copies the topics and the log of a run into tables."""

@@ -1,20 +1,21 @@
-"""Collect: the topics, as they are at pinned offsets, into tables that stay in the run's folder.
+"""Copy the topics, at pinned offsets, into tables that stay in the run's folder.
 
-    tables/inputs.parquet      partition offset number digest                        read by Spark, read_committed
-    tables/outputs.parquet     a folder for each topic, topic=<the workload's name for it>, so that no row has to say
-                               it: partition offset number digest, and the header's word as integers, told_0 and
-                               told_1 (null where it has no such header), told_2 behind a topic between; content (of
-                               all of it, where digest is of a part), total and grouping (of an
-                              aggregate): columns that are there only when the workload needs them
+    tables/inputs.parquet      partition offset number digest: the input topic under read_committed; full proof only
+    tables/outputs.parquet     one folder for each topic, topic=<the workload's name of it>: partition offset number
+                               digest; the provenance header as integers, told_0 and told_1 (null if there is no such
+                               header); and, only if the workload needs them, told_2 (of a chain), content (the digest
+                               of the whole record, if `digest` covers a part of it), total and grouping (of an
+                               aggregate)
     tables/batches.parquet     batch headers of every replica, from the segments
-    tables/hidden.parquet      outputs that a read_committed reader does not see; only when they are asked for
-    tables/commits.parquet     the positions that the group committed, in the order of the log
-    tables/collect.json        mode, pinned starts and ends, LSO, the group's positions, open transactions, row counts;
-                              and how many records the group's log has lost to compaction, all groups' together
-    manifest.json              size and hash of all of these, of the ledger, and of the history so far
+    tables/hidden.parquet      outputs that a read_committed reader does not see; only if they are asked for
+    tables/commits.parquet     the offsets that the group committed, in the order of the log
+    tables/collect.json        mode, pinned starts and ends, the group's committed offsets, open transactions, row
+                               counts, and how many records compaction removed from the group's partition of
+                               __consumer_offsets, over all groups
+    manifest.json              size and hash of all of these files, of the ledger, and of the history so far
 
-`number` is the payload's own word about which input it comes from; what the header says must agree with it. Ends are
-read again afterwards; an end that moved makes the verdict `unknown`, since somebody still wrote.
+`number` is the input's number as the output's payload gives it; the header must agree with it. Starts and ends are
+read again afterwards; if one has moved, a client still wrote, and the verdict is `unknown`.
 """
 
 import json
@@ -44,8 +45,8 @@ from onceproof.verifiers.evidence.spark import session
 from onceproof.verifiers.evidence.tables import PLACE
 
 _TOLD_DEADLINE_S = 20.0
-# Pages of the second version keep offsets and numbers as differences, in a fraction of the bytes, so that compressing
-# them gives nothing; and a dictionary of values that differ is built, and read, for nothing.
+# Version 2 pages store offsets and numbers as differences, in so few bytes that compression gains nothing. A dictionary
+# of values that are all different costs time and gains nothing either.
 _PARQUET_OPTIONS = {
     "parquet.writer.version": "PARQUET_2_0",
     "parquet.enable.dictionary": "false",
@@ -54,8 +55,11 @@ _PARQUET_OPTIONS = {
 
 
 def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: str = "local[2]") -> None:
-    """Fill `folder`/tables. Raises HarnessError when the cluster does not answer, ValueError when a segment is not what
-    it should be, or whatever Spark raises when it cannot read."""
+    """Fill `folder`/tables and write its manifest. `mode` is "full" or "ledger".
+
+    Raises HarnessError when the cluster does not answer, ValueError when a segment has an unknown layout, and whatever
+    Spark raises when it cannot read a topic.
+    """
     tables = folder.resolve() / "tables"
     tables.mkdir()
     admin, spark = context.cluster.admin, session(master)
@@ -88,7 +92,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
         )
         work += [("batches", batches), ("commits", committed)]
     counts: Counter[str] = Counter()
-    with ThreadPoolExecutor(len(work)) as threads:  # one plans, or waits for its last task, while another reads
+    with ThreadPoolExecutor(len(work)) as threads:  # one table is planned or finished while another one is read
         for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
             counts[name] += count
     after = pin(admin, partitions)
@@ -102,7 +106,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
 
 
 def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[2]") -> None:
-    """Add tables/hidden.parquet to a collected folder. Raises as `collect` does; then the folder is as it was."""
+    """Add tables/hidden.parquet to a collected folder. If it raises, as `collect` does, the folder is unchanged."""
     facts = documents.read(folder / "tables" / "collect.json", schema_version=SCHEMA_VERSION, missing="collect first")
     pinned = [{**each, "end": each["high_watermark"]} for each in facts["partitions"]]
     spark, target = session(master), folder.resolve() / "tables" / "hidden.parquet"
@@ -119,7 +123,10 @@ def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[
 
 
 def pin(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
-    """Start, end (the LSO), high watermark, leader and replicas of each partition, as they are now."""
+    """Return start, end (the LSO), high watermark, leader and replicas of each partition, as they are now.
+
+    Raises AdminError when the cluster does not answer.
+    """
     starts = admin.offsets(partitions, "earliest", "read_uncommitted")
     high = admin.offsets(partitions, "latest", "read_uncommitted")
     stable = admin.offsets(partitions, "latest", "read_committed")
@@ -143,7 +150,7 @@ def _leader(node: int | None) -> str | None:
 
 
 def _standing(context: FaultContext, partitions: list[Partition]) -> dict[str, Any]:
-    """Committed positions, and transactions that are still open with what their coordinators say of them."""
+    """Return the group's committed offsets, and the open transactions with what their coordinators know of them."""
     admin = context.cluster.admin
     commits = [
         {"partition": partition, "offset": offset, "metadata": metadata}
@@ -165,14 +172,16 @@ def _standing(context: FaultContext, partitions: list[Partition]) -> dict[str, A
         for each in admin.open_producers([*partitions, *map(admin.offsets_partition, context.names.groups)])
     ]
     if any(each["known_as"] is None for each in open_transactions):
-        context.cluster.used_up = True  # no later run on this cluster could tell that it is not its own
+        context.cluster.used_up = True  # a later run on this cluster would report the hung transaction as its own
     return {"positions": commits, "open_transactions": open_transactions}
 
 
 def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
-    """Producer id and partition → transactional id, of all transactions that a coordinator still has to end, whoever's.
-    The epoch says nothing: while markers are on their way the coordinator has the next one already (KIP-890). Kafka's
-    own search for hanging transactions compares the same two (KIP-664)."""
+    """Return (producer id, partition) → transactional id, for every transaction that any coordinator still has to end.
+
+    The epoch is not compared, since the coordinator already has the next one while markers are being written
+    (KIP-890). Kafka's own search for hanging transactions compares the same two values (KIP-664).
+    """
     known: dict[tuple[int, Partition], str] = {}
     for name, state in admin.transactional_ids("").items():
         if state in OPEN_STATES:
@@ -182,6 +191,7 @@ def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
 
 
 def read_inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]]) -> DataFrame:
+    """Return the inputs in the pinned ranges, under read_committed: partition, offset, number, digest."""
     frame = topics.read(spark, bootstrap, topic, pinned, "read_committed")
     return frame.selectExpr("partition", "offset", "number", "digest")
 
@@ -189,10 +199,13 @@ def read_inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[di
 def read_outputs(
     spark: SparkSession, bootstrap: str, context: FaultContext, pinned: list[dict[str, Any]], isolation: Isolation
 ) -> dict[str, DataFrame]:
-    """The workload's own name of a topic → its outputs."""
+    """Return the workload's own name of a topic → its outputs, in the pinned range of each partition.
+
+    The columns are those of tables/outputs.parquet, without `topic`.
+    """
     work = registry.workload(context.plan.scenario.workload.name)
     identity, apart = work.identity, {"digest": "content"}
-    if identity == CONTENT:  # the source has made that
+    if identity == CONTENT:  # TopicSource has computed this digest
         identity, apart = "digest", {}
     if work.aggregate:
         apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
@@ -214,5 +227,6 @@ def read_outputs(
 
 
 def _write(frame: DataFrame, target: Path) -> int:
+    """Write a frame as Parquet files into the folder `target`; return the number of rows."""
     frame.write.options(**_PARQUET_OPTIONS).parquet(str(target))
     return sum(pq.read_metadata(part).num_rows for part in target.glob("*.parquet"))

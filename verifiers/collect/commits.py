@@ -1,12 +1,13 @@
-"""The positions that a group committed, in the order of the log: read from its partition of __consumer_offsets.
+"""Read the offsets that a group committed, in the order of its partition of __consumer_offsets.
 
-The last one is all that an admin client shows; who committed before whom, only the log does. The workers put
+An admin client shows the last committed offset only; the log also shows the order of the commits. The workers put
 `worker,incarnation,transaction` into the metadata of each commit.
 
     offset  partition  position  worker  incarnation  transaction  producer_id  producer_epoch  fate
 
-`offset` is the record's place in the group's partition, `partition` the input's. `fate` as in `segments`. The records'
-layout is OffsetCommitKey and OffsetCommitValue of Kafka's group coordinator, values in versions 0 to 4.
+`offset` is the record's offset in the group's partition, `partition` the input partition, `position` the committed
+offset. `fate` is as in `segments`. The layout of the records is that of OffsetCommitKey and OffsetCommitValue in
+Kafka's group coordinator; versions 0 to 4 of the value are known.
 """
 
 import struct
@@ -27,8 +28,10 @@ _WITH_LEADER_EPOCH = 3
 
 
 def write_commits(replica: Path, batches: Sequence[segments.Row], group: str, topic: str, target: Path) -> int:
-    """Write the commits of `group` on `topic` from one replica's folder, whose batches are known (`segments.replica`),
-    to a Parquet file; return how many. Raises ValueError when a record has a layout that is not known.
+    """Write the commits of `group` on `topic` in one replica's folder to a Parquet file; return how many there are.
+
+    `batches` are the replica's batches, as `segments.replica` returns them. Raises ValueError when a record has an
+    unknown layout or a batch is compressed.
     """
     firsts = [batch[0] for batch in batches]
     rows: list[dict[str, Any]] = []
@@ -55,7 +58,7 @@ def write_commits(replica: Path, batches: Sequence[segments.Row], group: str, to
 
 
 def _partition(key: bytes, group: str, topic: str) -> int | None:
-    """The partition whose position this key stands for, when it is this group's on this topic."""
+    """Return the partition that an OffsetCommitKey names; None if the key is of another kind, group or topic."""
     if struct.unpack_from(">h", key)[0] not in _OFFSET_KEYS:
         return None
     found_group, place = _string(key, 2)
@@ -66,31 +69,32 @@ def _partition(key: bytes, group: str, topic: str) -> int | None:
 
 
 def _value(value: bytes) -> tuple[int, str]:
-    """Position and metadata."""
+    """Return the committed offset and the metadata of an OffsetCommitValue."""
     version, position = struct.unpack_from(">hq", value)
     place = 10 + (4 if version >= _WITH_LEADER_EPOCH else 0)
     if version > _FLEXIBLE:
-        raise ValueError(f"OffsetCommitValue version {version} is not known; 0 to {_FLEXIBLE} are")
+        raise ValueError(f"OffsetCommitValue has the unknown version {version}; allowed: 0 to {_FLEXIBLE}")
     return position, (_compact if version == _FLEXIBLE else _string)(value, place)[0]
 
 
 def _string(data: bytes, place: int) -> tuple[str, int]:
+    """Return a string behind its length in 16 bits, and the place after it."""
     (length,) = struct.unpack_from(">h", data, place)
     return data[place + 2 : place + 2 + max(0, length)].decode(), place + 2 + max(0, length)
 
 
 def _compact(data: bytes, place: int) -> tuple[str, int]:
-    """A compact string: its length plus one as an unsigned varint."""
+    """Return a compact string, behind its length plus one as an unsigned varint, and the place after it."""
     length, place = segments.unsigned_varint(data, place)
     return data[place : place + max(0, length - 1)].decode(), place + max(0, length - 1)
 
 
 def _owner(metadata: str) -> dict[str, int | None]:
-    """Who committed, as its metadata says; nulls when it is not a worker's."""
+    """Return worker, incarnation and transaction from a commit's metadata; None for each if no worker wrote it."""
     return dict(zip(("worker", "incarnation", "transaction"), _numbers(metadata), strict=True))
 
 
 def _numbers(metadata: str) -> Iterator[int | None]:
-    parts = metadata.rstrip("\0").split(",")  # librdkafka's binding for Python counts the closing zero in
+    parts = metadata.rstrip("\0").split(",")  # confluent-kafka includes the terminating zero byte in the metadata
     whole = len(parts) == 3 and all(part.isdigit() for part in parts)
     return (int(part) if whole else None for part in (parts if whole else ("", "", "")))

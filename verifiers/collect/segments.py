@@ -1,14 +1,16 @@
-"""Batch headers, read from the segments: what Spark's reader does not show, and a reader cannot be trusted on.
+"""Read batch headers from the log segments; a consumer does not show them.
 
-One row a batch of every replica: producer id and epoch, sequence, whether transactional, and for a control batch what
-it says (commit or abort) and by which coordinator epoch. Only the fixed layout of the v2 header is read (61 bytes,
-magic 2, "Record batch" in Kafka's protocol documentation) and, of a control batch, its one record; values are skipped.
+There is one row for each batch of every replica: producer id and epoch, base sequence, whether the batch is
+transactional, and for a control batch its type (commit or abort) and its coordinator epoch. Only the fixed layout of
+the v2 header is read (61 bytes, magic 2, "Record Batch" in Kafka's documentation of the message format), and the one
+record of a control batch; other records are skipped.
 
     topic  partition  broker  first  last  records  producer_id  producer_epoch  sequence  transactional  control
     crc  coordinator_epoch  fate
 
-control: "commit", "abort" or null; producer_id −1: no idempotent producer. What became of a transactional batch, the
-next marker of its producer in its partition says: `fate` is visible, aborted, control, or open where none followed.
+`control` is "commit", "abort" or null; a producer_id of −1 means that the producer is not idempotent. The next marker
+of its producer in its partition decides what became of a transactional batch: `fate` is visible, aborted, control, or
+open if no marker follows.
 """
 
 import mmap
@@ -33,7 +35,10 @@ Buffer = bytes | mmap.mmap
 
 
 def write_batches(log_dirs: Mapping[str, Path], partitions: Iterable[tuple[str, int]], target: Path) -> int:
-    """Write the batches of these partitions, of all replicas, to a Parquet file; return how many there are."""
+    """Write the batches of these partitions, of all replicas, to a Parquet file; return how many there are.
+
+    `log_dirs` gives each broker's data directory.
+    """
     wanted = list(partitions)
     count = 0
     with pq.ParquetWriter(target, BATCHES.arrow) as writer:
@@ -48,7 +53,7 @@ def write_batches(log_dirs: Mapping[str, Path], partitions: Iterable[tuple[str, 
 
 
 def replica(folder: Path) -> list[Row]:
-    """The batches of one replica, over all of its segments, each with its fate as the last column."""
+    """Return the batches of one replica, over all of its segments: the columns from `first` to `fate`."""
     found: list[Row] = []
     fates: list[str] = []
     pending: dict[int, list[int]] = {}
@@ -69,7 +74,7 @@ def replica(folder: Path) -> list[Row]:
 
 
 def compacted(held: Sequence[Row]) -> int:
-    """How many offsets of one replica, up to the last one of its batches, have no record any more."""
+    """Return the number of offsets below the end of a replica that no longer have a record."""
     return held[-1][1] + 1 - sum(batch[2] for batch in held) if held else 0
 
 
@@ -82,12 +87,15 @@ def _flush(writer: pq.ParquetWriter, rows: list[Row]) -> int:
 
 
 def batches(segment: Path) -> Iterator[Row]:
-    """The batches of one segment file, in order, as the columns from `first` on. Ends at the first incomplete one."""
+    """Yield the batches of one segment file, in order: the columns from `first` on, without `fate`.
+
+    Ends at the first incomplete batch.
+    """
     size = segment.stat().st_size
     if size == 0:
         return
     with segment.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        data.madvise(mmap.MADV_RANDOM)  # headers only: reading ahead would read every value
+        data.madvise(mmap.MADV_RANDOM)  # only headers are read; reading ahead would load every value
         place = 0
         while place + _HEADER.size <= size:
             (base, length, _, magic, crc, attributes, delta, _, _, producer, epoch, sequence, records) = (
@@ -114,9 +122,9 @@ def batches(segment: Path) -> Iterator[Row]:
 
 
 def records(segment: Path) -> Iterator[tuple[int, bytes, bytes | None]]:
-    """Offset, key and value of each data record of an uncompressed segment, in order.
+    """Yield the offset, key and value of each data record of an uncompressed segment, in order.
 
-    Raises ValueError at a compressed batch: Kafka's internal topics, for which this is, are not compressed.
+    It is meant for Kafka's internal topics, which are not compressed. Raises ValueError at a compressed batch.
     """
     with segment.open("rb") as file:
         data = file.read()
@@ -136,7 +144,7 @@ def records(segment: Path) -> Iterator[tuple[int, bytes, bytes | None]]:
 
 
 def _record(data: Buffer, place: int) -> tuple[int, bytes | None, bytes | None, int]:
-    """Offset delta, key and value of the record at this place, and the place after it."""
+    """Return the offset delta, key and value of the record at this place, and the place after the record."""
     length, place = _varint(data, place)
     end = place + length
     _, place = _varint(data, place + 1)  # attributes, timestamp delta
@@ -147,12 +155,13 @@ def _record(data: Buffer, place: int) -> tuple[int, bytes | None, bytes | None, 
 
 
 def _bytes(data: Buffer, place: int) -> tuple[bytes | None, int]:
+    """Return bytes behind their length as a varint (None if it is negative), and the place after them."""
     length, place = _varint(data, place)
     return (None, place) if length < 0 else (bytes(data[place : place + length]), place + length)
 
 
 def _marker(data: Buffer, place: int) -> tuple[str, int | None]:
-    """The control record: what it says, and the coordinator's epoch."""
+    """Return the type of a control record, and its coordinator epoch if it has one."""
     _, key, value, _ = _record(data, place)
     _, kind = struct.unpack_from(">hh", key or b"")
     epoch = struct.unpack_from(">hi", value)[1] if value is not None and len(value) >= 6 else None
@@ -160,13 +169,13 @@ def _marker(data: Buffer, place: int) -> tuple[str, int | None]:
 
 
 def _varint(data: Buffer, place: int) -> tuple[int, int]:
-    """A zig-zag variable-length integer, and the place after it."""
+    """Return a zig-zag variable-length integer, and the place after it."""
     raw, place = unsigned_varint(data, place)
     return (raw >> 1) ^ -(raw & 1), place
 
 
 def unsigned_varint(data: Buffer, place: int) -> tuple[int, int]:
-    """An unsigned variable-length integer, and the place after it."""
+    """Return an unsigned variable-length integer, and the place after it."""
     raw = shift = 0
     for _ in range(10):
         byte = data[place]

@@ -1,10 +1,10 @@
-"""Topics as Spark's frames, by our own source: `java/onceproof`, compiled when it is first needed.
+"""Read topics as Spark frames through a Spark data source of our own: `java/onceproof`, compiled when first needed.
 
     read(spark, bootstrap, "orders", pinned, "read_committed")     partition offset key value number digest …
 
-Spark's own Kafka source makes each column of a record and all of its headers whatever is asked for, and asks a broker
-for the partition's first and last offset after each poll: it took 1.5 to 2.2 times as long as Kafka's tool to read
-small records into nothing, where ours takes about as long as that (docs/bench.md).
+Unlike Spark's Kafka source, it materialises only the requested columns and headers, and it does not ask a broker for
+the partition's first and last offset after each poll. To read small records and discard them, Spark's source takes 1.5
+to 2.2 times as long as Kafka's own tool; this source takes about as long as that tool (docs/bench.md).
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,9 @@ from onceproof.harness.record.payload import NUMBER_DIGITS
 from onceproof.harness.record.provenance import HEADER
 
 _SOURCES = Path(__file__).with_name("java") / "onceproof"
-# More bytes at once outlive the young generation, and are copied about. A fetch at a partition's end waits for new
-# records, and closing waits for it: half a second, by default. The system sizes the receive buffer itself: a fixed one
-# of 2 MiB took a tenth to a third longer for records of a kilobyte.
+# Larger fetches outlive the young generation and are copied by the garbage collector. A fetch at the end of a partition
+# waits for new records, half a second by default, and closing the consumer waits for that fetch. The system sizes the
+# receive buffer: a fixed buffer of 2 MiB took a tenth to a third longer for records of one kilobyte.
 _SETTINGS = {
     "max.partition.fetch.bytes": str(8 << 20),
     "fetch.max.bytes": str(32 << 20),
@@ -34,9 +34,9 @@ _SETTINGS = {
 
 
 def jars() -> list[Path]:
-    """What Spark needs to read topics: the source, and Kafka's client.
+    """Return the jars that Spark needs to read topics: the data source, and Kafka's client.
 
-    Raises HarnessError when Maven Central does not answer, or the source does not compile.
+    Raises HarnessError when Maven Central does not answer or the data source does not compile.
     """
     [client] = fetched.kafka(DEFAULT_JAVA).glob("kafka-clients-*.jar")
     sources = sorted(_SOURCES.glob("*.java"))
@@ -53,13 +53,15 @@ def read(
     intermediate: bool = False,
     deadline_s: int = 60,
 ) -> DataFrame:
-    """The records of a topic from each partition's `start` on, before its `end`, as the entries of `pinned` name them:
-    partition, offset, key, value, number (of the input, as the value says), digest (`payload`, of key and value), and
-    told_0 to told_2, the provenance header as integers (with `intermediate`, of its longer form), which are null when
-    there is no such header or more than one. Markers have no row; aborted records have none under read_committed.
+    """Return the records of a topic in each partition's range, from `start` up to but not including `end`.
 
-    A query over it fails when a range does not start in the log any more, or when nothing comes for `deadline_s` before
-    its end is reached.
+    `pinned` has entries with the keys topic, partition, start and end. The columns are partition, offset, key, value,
+    number (of the input, as the value gives it), digest (of key and value, see `payload`), and told_0 to told_2: the
+    provenance header as integers, in its longer form with `intermediate`; they are null if there is no such header or
+    more than one. Markers have no row; under read_committed, aborted records have none either.
+
+    A query over the frame fails if the log no longer holds the start of a range, or if no record arrives for
+    `deadline_s` seconds before the end of the range is reached.
     """
     ranges = (f"{each['partition']}:{each['start']}:{each['end']}" for each in pinned if each["topic"] == topic)
     options = {

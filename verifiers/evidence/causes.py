@@ -1,11 +1,14 @@
-"""One cause, one primary class: what a more telling finding explains is set aside before outputs are counted.
+"""Give each cause one primary class: set aside the outputs that a more specific finding explains.
 
-aborted-read, torn-transaction, zombie-write    the outputs that they name
-inconsistent-read                               the record at that place, and what either reader saw there
-input-lost                                      what became of the input, as acknowledged and as the log has it
+aborted-read, torn-transaction, zombie-write    explain the outputs that they name
+inconsistent-read                               explains the record at its place, and what either reader read there
+input-lost                                      explains the outputs of the acknowledged input, and of the record
+                                                that the log holds instead
 
-transaction 7 has half of its outputs visible and was done again as transaction 9: torn-transaction, no duplicate
-transaction 7 has half of its outputs visible, and the other half is nowhere: torn-transaction, nothing is lost
+half of transaction 7's outputs are visible, and its inputs were processed again as transaction 9:
+                                                torn-transaction, not duplicate
+half of transaction 7's outputs are visible, and the other half is nowhere:
+                                                torn-transaction, not lost
 """
 
 from functools import reduce
@@ -21,8 +24,10 @@ KEY = ["topic", "number"]
 
 @cached
 def outputs(tables: Tables) -> DataFrame | None:
-    """Places of outputs that are explained, and the numbers seen there: topic, partition, offset, number. None when
-    nothing is."""
+    """Return the places of outputs that a finding explains, and the numbers read there; None if there are none.
+
+    Columns: topic, partition, offset, number.
+    """
     frames = [each.select(*PLACE, "number") for each in zombies.outputs(tables)]
     for each in (atomicity.aborted(tables), atomicity.torn_outputs(tables)):
         if each is not None:
@@ -39,7 +44,7 @@ def outputs(tables: Tables) -> DataFrame | None:
 
 @cached
 def standing(tables: Tables) -> DataFrame:
-    """The outputs that are not explained; `tables.outputs` itself when all of them stand."""
+    """Return the outputs that no finding explains; `tables.outputs` itself if no output is explained."""
     explained = outputs(tables)
     if explained is None:
         return tables.outputs
@@ -47,10 +52,10 @@ def standing(tables: Tables) -> DataFrame:
 
 
 def _spans(tables: Tables, torn: DataFrame) -> DataFrame:
-    """What inputs torn transactions were made of: p (partition), first, after (the offset behind the last).
+    """Return the inputs that torn transactions were made from: p (partition), first, after (the next offset).
 
-    The second service of a chain read the topic between. Which inputs were there between two offsets, the outputs made
-    of what stands before and behind them say.
+    The second service of a chain read the intermediate topic. The inputs behind a range of that topic are bounded by
+    the source offsets of the outputs made from the records before and after the range.
     """
     read = (
         tables.transactions.join(torn.select(*TRANSACTION).distinct(), TRANSACTION)
@@ -75,7 +80,7 @@ def _spans(tables: Tables, torn: DataFrame) -> DataFrame:
 
 
 def without_excused(tables: Tables, missing: DataFrame) -> DataFrame:
-    """Of missing outputs (topic, number, input), those that no cause explains."""
+    """Return the missing outputs (topic, number, input) that no other finding explains."""
     explained = outputs(tables)
     if explained is not None:
         missing = missing.join(explained.select(*KEY).distinct(), KEY, "left_anti")

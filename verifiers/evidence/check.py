@@ -1,10 +1,10 @@
-"""A check: one question to a run's tables, with what it needs and what it says it compared.
+"""Define a check: its name, its claim about a run, its needs, and the function that judges the run's tables.
 
     CHECK = Check(name="replicas", claim="all replicas of a partition hold the same batches", run=compare)
 
-A check says what it needs. Where one of these things is missing, its result is `not judged` with the reason: it never
-holds and never fails. A check that ran says how many records, transactions, batches or replicas it compared; one that
-compared nothing cannot have judged anything, and says so.
+If a need of a check is not met, the result is `not judged` with the reason; such a check neither holds nor fails. A
+check that ran reports how many records, transactions, batches or replicas it compared. If it compared nothing, its
+result is `not judged` as well.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,10 @@ from onceproof.verifiers.evidence.tables import Tables
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What a check found, why it may not know, and what it compared: a unit in the plural → how many of them."""
+    """The outcome of a check: its findings, reasons why the verdict is `unknown`, and the number of things it compared.
+
+    `compared` maps a unit in the plural, such as "outputs", to a number.
+    """
 
     compared: Mapping[str, int]
     findings: Sequence[Finding] = ()
@@ -25,10 +28,10 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """Something that a run may lack. `says` completes "not judged: …".
+    """Something that a run may lack. `says` is the reason that a result gives: "not judged: …".
 
-    `essential`: without it the verdict cannot be valid, since the claim applies to the run and was not judged. The
-    other needs say that the claim does not apply, or is a choice of the scenario.
+    If an `essential` need is not met, the verdict cannot be valid, since the claim applies to the run and was not
+    judged. If another need is not met, the claim does not apply to the run, or the scenario did not ask for the check.
     """
 
     says: str
@@ -38,7 +41,7 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One question. `claim` is the statement that a finding refutes."""
+    """A check of a run. `claim` is the statement that a finding refutes."""
 
     name: str
     claim: str
@@ -46,8 +49,8 @@ class Check:
     needs: Sequence[Need] = field(default=())
 
     def judge(self, tables: Tables) -> CheckResult:
-        """The result, also of a check whose needs are not met. Raises whatever `run` raises."""
-        for need in sorted(self.needs, key=lambda each: each.essential):  # what does not apply is no gap
+        """Return the result for these tables, `not judged` if a need is not met. Raises whatever `run` raises."""
+        for need in sorted(self.needs, key=lambda each: each.essential):  # a claim that does not apply is no gap
             if not need.met(tables):
                 says = f"the check {self.name} was not judged: {need.says}"
                 reasons = [Reason(kind="indeterminate", says=says)] if need.essential else []
@@ -70,12 +73,12 @@ LOG = Need(
     essential=True,
 )
 TRANSACTION_STATE = Need(
-    says="this system does not say which transactions are open",
+    says="this system does not report which transactions are open",
     met=lambda tables: tables.facts["open_transactions"] is not None,
     essential=True,
 )
 INPUT_TOPIC = Need(
-    says="ledger mode did not read the input topic, and trusts what the brokers acknowledged",
+    says="ledger mode does not read the input topic and trusts what the brokers acknowledged",
     met=lambda tables: tables.full,
 )
 AGGREGATE = Need(
@@ -87,6 +90,6 @@ HIDDEN_RECORDS = Need(
     met=lambda tables: tables.plan.scenario.collect.read_uncommitted,
 )
 OBSERVER = Need(
-    says="no live observer watched",
+    says="no live observer read the outputs during the run",
     met=lambda tables: tables.plan.scenario.workload.observer or tables.observed is not None,
 )

@@ -1,8 +1,8 @@
-"""From a frame of anomalies to a finding: how many, up to ten samples, and what stands around each in log and history.
+"""Turn a frame of anomalies into a finding: a count, up to ten samples, and their surroundings in log and history.
 
-A sample has its coordinates (topic, partition, offset), what the check says of it, `batches` (up to five batches of the
-leader's log, its own in the middle), `transactions` (those that had its input in their source ranges) and `hidden` (up
-to five records that bear on it and that a read_committed reader does not see).
+A sample has its coordinates (topic, partition, offset), the details that its check adds, `batches` (up to five batches
+of the leader's log around the offset), `transactions` (events of transactions whose source ranges contain the input)
+and `hidden` (up to five records that bear on it and that a read_committed reader does not see).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,11 @@ def finding(
     order: Sequence[str] = ("topic", "partition", "offset"),
     count: int | None = None,
 ) -> list[Finding]:
-    """The finding that a frame's rows are, in a list; an empty list when there are none."""
+    """Return the finding for the rows of a frame, in a list; an empty list if the frame has no rows.
+
+    `sample` makes a sample from a row, `order` are the columns that decide which rows become samples, and `count` is
+    the number of rows if it is known.
+    """
     count = frame.count() if count is None else count
     if not count:
         return []
@@ -43,24 +47,28 @@ def finding(
 
 
 def explained(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
-    """The samples, the first ten of them with what the log and the history say around them."""
+    """Return the samples of a finding, the first ten of them with their surroundings in the log and in the history."""
     first = _with_batches(tables, [_with_transactions(tables, sample) for sample in samples[:SAMPLES_MAX]])
     return [*hidden.beside(tables, cls, first), *samples[SAMPLES_MAX:]]
 
 
 def place(tables: Tables, row: Any) -> Sample:
-    """Where an output is, by its topic's name on the cluster."""
+    """Return the coordinates of an output: topic (its name on the cluster), partition, offset."""
     return {"topic": tables.topic(row["topic"]), "partition": row["partition"], "offset": row["offset"]}
 
 
 def told(row: Any) -> Sample:
-    """What an output's header says."""
+    """Return an output's provenance header: source_partition, source_offset, worker, incarnation, transaction."""
     names = ("source_partition", "source_offset", "worker", "incarnation", "transaction")
     return {name: row[name] for name in names}
 
 
 def position(tables: Tables, row: Any) -> Sample:
-    """A committed position: where it points to, its place among the group's, and whose it is."""
+    """Return the sample of a committed offset, at the place of the input topic that it points to.
+
+    `commit_offset` is the offset of the commit in the group's partition of __consumer_offsets; worker, incarnation and
+    transaction are those that committed.
+    """
     return {
         "topic": tables.input_topic,
         "partition": row["partition"],
@@ -73,6 +81,7 @@ def position(tables: Tables, row: Any) -> Sample:
 
 
 def _with_transactions(tables: Tables, sample: Sample) -> Sample:
+    """Return the sample with the events of the transactions that read its input."""
     place = sample if sample["topic"] == tables.input_topic else sample.get("input")
     if place is None or place["offset"] is None:
         return sample
@@ -91,6 +100,7 @@ def _said(event: OfTransaction) -> Sample:
 
 
 def _with_batches(tables: Tables, samples: list[Sample]) -> list[Sample]:
+    """Return the samples, each with the batches of the leader's log around its offset."""
     if not samples or not (tables.folder / "tables" / "batches.parquet").exists():
         return samples
     near = [

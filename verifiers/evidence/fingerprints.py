@@ -1,8 +1,11 @@
-"""Passes over the tables that several checks share, each with a small result: what each partition's log holds, what the
-readers saw, and the outputs in contiguous ranges.
+"""Reduce the tables to small results that several checks share.
 
-A fingerprint is the number of rows and the sum of a 64-bit hash of each, kept exactly (its two halves apart). Equal
-fingerprints mean equal bags of rows, up to one chance in 2^64; where they differ, a check looks at the rows themselves.
+These are, for each partition, the content of the log and of the readers' tables as fingerprints, and the outputs as
+contiguous ranges.
+
+A fingerprint is the number of rows and the exact sum of a 64-bit hash of each row, kept as the sums of the hashes' two
+halves. Equal fingerprints mean equal multisets of rows, except with a probability of about 2^−64; if two fingerprints
+differ, a check examines the rows themselves.
 """
 
 from collections.abc import Mapping
@@ -16,19 +19,24 @@ from pyspark.sql import functions as F
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, cached
 
-# The digest of all of a record, which is what the observer keeps; a workload may compare its outputs by a part. (No
-# column here: it would belong to the first Spark session of the process.)
+# The digest of the whole record, which is the digest that the observer keeps; `digest` may cover a part of the record,
+# if the workload compares only that. (This is SQL since a Column would belong to the first Spark session of a process.)
 ALL_OF_IT = "coalesce(content, digest)"
-SPAN = 64  # offsets in a row of `sightings`: a bit for each
+SPAN = 64  # the number of offsets in a row of `sightings`, one bit each
 FATES = ("visible", "aborted", "control", "open")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
+    """The fingerprint of a set of rows: their number, and the sums of the lower and upper halves of their hashes.
+
+    `highest` is the highest input offset among them (−1: none, or not computed); it does not count in comparisons.
+    """
+
     rows: int
     low: int
     high: int
-    highest: int = field(default=-1, compare=False)  # offset, of inputs
+    highest: int = field(default=-1, compare=False)
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
         return Fingerprint(
@@ -44,7 +52,7 @@ NOTHING = Fingerprint(rows=0, low=0, high=0)
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """One replica of one partition: offsets by fate in [start, end), and its batches below the high watermark."""
+    """The log of one replica: the number of offsets in [start, end) by fate; its batches below the high watermark."""
 
     offsets: dict[str, int]
     batches: Fingerprint
@@ -52,7 +60,7 @@ class Log:
 
 @cached
 def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
-    """(topic, partition, broker) → Log."""
+    """Return the log of every replica of every judged partition: (topic, partition, broker) → Log."""
     pinned = small(
         tables.spark,
         [(p["topic"], p["partition"], p["start"], p["end"], p["high_watermark"]) for p in tables.pinned],
@@ -61,7 +69,7 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
     length = "greatest(0, least(end, last + 1) - greatest(start, first))"
     fates = (f"sum(CASE WHEN fate = '{fate}' THEN {length} ELSE 0 END) AS {fate}" for fate in FATES)
     found = rows(
-        tables.batches.join(F.broadcast(pinned), ["topic", "partition"])  # speed: who compares them looks again
+        tables.batches.join(F.broadcast(pinned), ["topic", "partition"])  # speed: `replicas` filters the batches again
         .where("last >= start AND first < high")  # speed: as above
         .groupBy("topic", "partition", "broker")
         .agg(*aggregates(*fates, *fingerprint("first, last, producer_id, producer_epoch, sequence, crc")))
@@ -74,13 +82,12 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
 
 @cached
 def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
-    """(what; the workload's own name of the topic; partition) → fingerprint, of what the rows say beside that.
+    """Return the readers' tables: (kind, the workload's own name of the topic, partition) → fingerprint.
 
-    ledger               acknowledged inputs that are not below their partition's log start, since those are what
-                         the log must hold
-    inputs               the input topic; of the full proof only
-    outputs              what must be as expected of them (`output_row`)
-    at rest, observed    the outputs at their places, as collect and as the live observer saw them
+    ledger               the acknowledged inputs at or above their partition's log start, which the log must hold
+    inputs               the input topic; full proof only
+    outputs              the columns of the outputs that must be as expected (`output_row`)
+    at rest, observed    the outputs with their offsets, as collect and as the live observer read them
     """
     seen, there = sightings(tables), output_ranges(tables)
     if seen is None:
@@ -95,7 +102,7 @@ def contents(tables: Tables) -> dict[tuple[str, str, int], Fingerprint]:
 
 
 def _sums(parts: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
-    """The fingerprints of each partition, from those of parts of it; each kind with its columns' suffix."""
+    """Return the fingerprints of partitions from those of their parts; `kinds` maps a kind to its columns' suffix."""
     sums = [f"sum({half}{suffix}) AS {half}{suffix}" for suffix in kinds.values() for half in ("low", "high")]
     each = ", ".join(f"'{kind}', rows, low{suffix}, high{suffix}" for kind, suffix in kinds.items())
     return (
@@ -106,13 +113,15 @@ def _sums(parts: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 
 
 def output_row(partition: str, offset: str) -> str:
-    """What of an output must be as expected, in its partition: everything but its offset and who wrote it. The names
-    are those of the columns with its input's place."""
+    """Return Spark SQL for the columns of an output that must be as expected, all but its own offset and its writer.
+
+    `partition` and `offset` name the columns with the place of its input.
+    """
     return f"number, digest, {partition}, {offset}"
 
 
 def held(tables: Tables) -> DataFrame:
-    """Acknowledged inputs that are not below their partition's log start: what the log must hold."""
+    """Return the rows of the ledger that the log must hold: acknowledged inputs at or above their log start."""
     if tables.from_the_first:  # speed
         return tables.ledger.where("offset IS NOT NULL")
     starts = tables.starts.where("topic = 'input'").drop("topic")
@@ -120,20 +129,22 @@ def held(tables: Tables) -> DataFrame:
 
 
 def of_kind(tables: Tables, kind: str) -> dict[tuple[str, int], Fingerprint]:
-    """One of the kinds in `contents`: (topic, partition) → fingerprint."""
+    """Return the fingerprints of one of the kinds in `contents`: (topic, partition) → fingerprint."""
     return {(topic, partition): each for (what, topic, partition), each in contents(tables).items() if what == kind}
 
 
 def same(tables: Tables, one: str, other: str) -> bool:
-    """Whether two of the kinds in `contents` have the same in every partition, by fingerprint."""
+    """Return whether two of the kinds in `contents` have the same fingerprint in every partition."""
     return of_kind(tables, one) == of_kind(tables, other)
 
 
 def contiguous_ranges(outputs: DataFrame, *more: str) -> DataFrame:
-    """Outputs in contiguous ranges: of one transaction and source partition, in one partition, with a constant
-    difference between own and source offset. So a range is in order in itself, and there are few of them: a pipeline
-    that copies has one for each transaction and partition. Each has the fingerprint of its rows (`output_row`), and
-    `more`.
+    """Return the outputs in contiguous ranges, one row each.
+
+    The outputs of a range belong to one transaction, source partition and output partition, and have the same
+    difference between their own and their source offset, so they are in order. A pipeline that copies has one range
+    for each transaction and partition. A row has the fingerprint of its outputs (`output_row`), and the aggregates in
+    `more` (Spark SQL).
 
         output/3 offsets 10 11 12, from input/3 offsets 7 8 9        one range: 10..12 from 7..9
     """
@@ -152,16 +163,18 @@ def contiguous_ranges(outputs: DataFrame, *more: str) -> DataFrame:
 
 @cached
 def output_ranges(tables: Tables) -> DataFrame:
-    """The contiguous ranges of all outputs, kept, since several checks use them."""
+    """Return the contiguous ranges of all outputs, kept in memory since several checks use them."""
     at_rest = [] if tables.observed is None else fingerprint(f"offset, {ALL_OF_IT}", "_at_rest")[1:]
     return tables.gathered(contiguous_ranges(tables.outputs, *at_rest))
 
 
 @cached
 def sightings(tables: Tables) -> DataFrame | None:
-    """What the live observer saw: a row for what it read at one time of SPAN offsets that follow one another; None when
-    nobody watched. Columns: topic, partition, span (offset div SPAN), at, seen (a bit for each of them), records, low
-    and high (of offset and digest)."""
+    """Return what the live observer read, one row for each span of SPAN offsets and time; None without an observer.
+
+    Columns: topic, partition, span (offset div SPAN), at, seen (one bit for each offset that it read at that time),
+    records, low and high (the fingerprint of offset and digest).
+    """
     if tables.observed is None:
         return None
     made = aggregates(
@@ -174,8 +187,10 @@ def sightings(tables: Tables) -> DataFrame | None:
 
 
 def fingerprint(row: str, suffix: str = "") -> list[str]:
-    """The aggregates that make a fingerprint of these columns: rows, low and high, with a suffix. No sum can overflow
-    below 2^31 rows."""
+    """Return Spark SQL for the aggregates rows, low and high of a fingerprint over the columns in `row`.
+
+    `suffix` is appended to the names low and high. The sums cannot overflow below 2^31 rows.
+    """
     return [
         "count(*) AS rows",
         f"sum(xxhash64({row}) & 4294967295L) AS low{suffix}",
@@ -184,9 +199,10 @@ def fingerprint(row: str, suffix: str = "") -> list[str]:
 
 
 def aggregates(*sql: str) -> list[Column]:
-    """Columns of Spark SQL: what `pyspark.sql.functions` would say in as many questions to the JVM as it has words."""
+    """Return columns from Spark SQL, with one call to the JVM each; `pyspark.sql.functions` needs many."""
     return [F.expr(each) for each in sql]
 
 
 def read(row: Any) -> Fingerprint:
+    """Return the fingerprint in a row with the columns rows, low and high."""
     return Fingerprint(rows=row["rows"], low=row["low"], high=row["high"])

@@ -1,7 +1,7 @@
-"""The Spark session: one a process, started once, with our source of topics.
+"""Start the Spark session: one for each process, with the data source for topics.
 
 spark = session()                                  local[2], 768 MiB
-spark = session("spark://host:7077")               a Spark cluster, the same plans
+spark = session("spark://host:7077")               a Spark cluster, with the same query plans
 """
 
 import gc
@@ -26,38 +26,38 @@ from onceproof.harness.base import paths
 from onceproof.verifiers.collect import topics
 
 _MEMORY = "768m"
-# A verdict of a small run is made of code that runs a few times only: the optimizing compiler must not take a core from
-# it. What is hot in a large one gets there all the same, since it is called for each row. (HotSpot: 5000, 600, 15000,
-# and 40000 for loops.)
+# The verdict of a small run executes most code a few times only, so the optimizing compiler must not take a core from
+# it. In a large run the hot code still reaches these thresholds, since it is called for each row. (HotSpot's defaults:
+# 5000, 600, 15000, and 40000 for loops.)
 _JVM = (
     "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=50000 "
     "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=160000"
 )
 _STOP_DEADLINE_S = 20
 _lock = threading.Lock()
-_started: list[SparkSession] = []  # at most one; Spark's own idea of an active session is one a thread
+_started: list[SparkSession] = []  # at most one; Spark's own active session is one for each thread
 _warm: list[bool] = []
-# PySpark's own log of failed queries, a page of JSON each; the exceptions say it, and are handled.
+# PySpark logs a page of JSON for each failed query; the exceptions have the same information and are handled.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
-# Of a JVM that died py4j would log each try to reach it, with all those before it.
+# If a JVM has died, py4j logs each attempt to reach it, together with all earlier attempts.
 logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
 
 
 def session(master: str = "local[2]") -> SparkSession:
-    """The process's session; it is started by the first call. Later calls get it whatever `master` they name.
+    """Return the session of this process. The first call starts it; later calls return it and ignore `master`.
 
     Raises whatever PySpark raises when the JVM does not come up or the master does not answer.
     """
     with _lock:
         if _started and not _lives(_started[0]):
-            _end()  # whoever killed it: a new one
+            _end()  # its JVM or its context has ended, so a new session is started
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # a connection a thread would stay open when it ends
+        os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
-        # A JVM of our own launching, since its start-up chatter must not mix with the progress on stderr.
+        # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
         _remember(gateway.jvm)
         _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
@@ -65,8 +65,10 @@ def session(master: str = "local[2]") -> SparkSession:
 
 
 def _remember(jvm: Any) -> None:
-    """Keep what PySpark asks the JVM for by name each time it is used, some hundred times a verdict. The JVM looks for
-    some of these names in all of its jars."""
+    """Cache what PySpark looks up in the JVM by name at each use, some hundred times for a verdict.
+
+    The JVM searches all of its jars for some of these names.
+    """
     for name in ("functions", "PythonUtils", "PythonSQLUtils"):
         setattr(jvm, name, getattr(jvm, name))
     for name in ("sql.functions", "sql.classic.SparkSession", "storage.StorageLevel", "sql.expressions.Window"):
@@ -77,7 +79,7 @@ def _remember(jvm: Any) -> None:
 
 
 def _lives(spark: SparkSession) -> bool:
-    """Whether there is still a JVM with a context that takes jobs: out of memory, it may have neither, or only one."""
+    """Return whether the JVM is alive and its context accepts jobs; it may not be after an OutOfMemoryError."""
     context: Any = spark.sparkContext
     with suppress(Exception):
         return _process_of(spark).poll() is None and not context._jsc.sc().isStopped()
@@ -90,14 +92,17 @@ def _process_of(spark: SparkSession) -> Any:
 
 
 def _process() -> dict[str, Any]:
-    """Where the JVM runs: Spark leaves a folder `artifacts` in its working directory, which must not be the user's."""
+    """Return options for the JVM's process. It gets a working directory of its own, since Spark leaves files in it."""
     cwd = paths.home() / "spark"
     cwd.mkdir(parents=True, exist_ok=True)
     return {"stderr": subprocess.DEVNULL, "cwd": str(cwd)}
 
 
 def warm_up(master: str = "local[2]") -> None:
-    """Start the session, and take a small table through what collect and verify do, so that their code is loaded."""
+    """Start the session and run the operations of collect and verify on a small table, so that their code is loaded.
+
+    Raises whatever `session` raises.
+    """
     spark = session(master)
     if _warm:
         return
@@ -115,8 +120,11 @@ def warm_up(master: str = "local[2]") -> None:
 
 
 def rows(frame: DataFrame) -> list[Row]:
-    """The rows of a small frame. (PySpark's own `collect` leaves its socket to the garbage collector, which warns.)"""
-    port, secret, _ = frame._jdf.collectToPython()  # done when it returns; only the answer is still to be read
+    """Return the rows of a small frame.
+
+    PySpark's own `collect` leaves its socket to the garbage collector, which then issues a warning.
+    """
+    port, secret, _ = frame._jdf.collectToPython()  # the job is done when this returns; its result is then read
     answer, connection = local_connect_and_auth(port, secret)
     batches: Any = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
     with closing(connection), closing(answer):
@@ -124,17 +132,20 @@ def rows(frame: DataFrame) -> list[Row]:
 
 
 def let_go(spark: SparkSession) -> None:
-    """Free what a verdict kept in memory. PySpark's frames refer to themselves in circles: until Python collects them,
-    which it seldom does, the JVM keeps every one with its plan."""
+    """Free the memory that a verdict took in the JVM.
+
+    PySpark's frames contain reference cycles. Until Python's garbage collector removes them, which seldom happens, the
+    JVM keeps each frame with its plan.
+    """
     spark.catalog.clearCache()
     context: Any = spark.sparkContext
-    for kept in context._jsc.getPersistentRDDs().values():  # of the checkpoints of `Tables.gathered`
+    for kept in context._jsc.getPersistentRDDs().values():  # the checkpoints that `Tables.gathered` made
         kept.unpersist()
     gc.collect()
 
 
 def unless_empty(frame: DataFrame) -> DataFrame | None:
-    """The frame, kept in memory; None when it has no rows."""
+    """Return the frame, persisted in memory; None if it has no rows."""
     kept = frame.persist()
     if kept.isEmpty():
         kept.unpersist()
@@ -146,14 +157,17 @@ _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
 
 
 def small(spark: SparkSession, rows: Sequence[Sequence[Any]], columns: str) -> DataFrame:
-    """A small frame of ours, `columns` as in "topic string, partition int, start bigint". It goes to Spark as Arrow,
-    which makes it part of the plan; a list would cost a job of its own."""
+    """Return a small frame from rows in Python, with `columns` as in "topic string, partition int, start bigint".
+
+    The rows go to Spark as Arrow data, which becomes part of the query plan; a list would cost a job of its own.
+    """
     names = [column.split() for column in columns.split(", ")]
     arrays = [pa.array([row[index] for row in rows], _ARROW[kind]) for index, (_, kind) in enumerate(names)]
     return spark.createDataFrame(pa.table(arrays, names=[name for name, _ in names]))
 
 
 def _settings() -> dict[str, str]:
+    """Return the settings of the session."""
     return {
         "spark.jars": ",".join(map(str, topics.jars())),
         "spark.driver.memory": _MEMORY,
@@ -162,52 +176,52 @@ def _settings() -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # What the user interface would show is kept although there is none, each query with its plan: a session that
-        # gives many verdicts would fill the heap with it.
+        # Spark keeps each query with its plan for its user interface, even if the user interface is disabled; a session
+        # that gives many verdicts would fill the heap.
         "spark.sql.ui.retainedExecutions": "1",
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
         "spark.ui.retainedTasks": "200",
         "spark.sql.shuffle.partitions": "2",
         "spark.buffer.pageSize": "1m",  # else 4 to 16 MiB for each hash table, however small, until the JVM collects it
-        "spark.sql.codegen.cache.maxEntries": "1000",  # what a verdict compiles (200 to 300), for the next one
+        "spark.sql.codegen.cache.maxEntries": "1000",  # a verdict compiles 200 to 300 classes; the next one reuses them
         "spark.sql.session.timeZone": "UTC",
-        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call asks the JVM three more questions
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call makes three more calls to the JVM
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.limit.initialNumPartitions": "64",  # "is it empty" as one job, not a few
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a ledger of many files, without a job
+        "spark.sql.limit.initialNumPartitions": "64",  # isEmpty() takes one job instead of several
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # lists a ledger of many files without a job
     }
 
 
 def _huge_pages() -> str:
-    """The option for them where the kernel gives them to who asks; elsewhere the JVM would complain on stdout."""
+    """Return the JVM option for huge pages if the kernel offers them; otherwise the JVM would print a warning."""
     offered = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     asked = offered.exists() and "[never]" not in offered.read_text()
     return " -XX:+UseTransparentHugePages" if asked else ""
 
 
 def stop() -> None:
-    """End the session and its JVM, if there is one."""
+    """Stop the session and its JVM, if there is one."""
     with _lock:
         if _started:
             _end()
 
 
 def _end() -> None:
-    """End the session that was started, whether its JVM still lives or not."""
+    """Stop the session that was started, whether its JVM is still alive or not."""
     spark = _started.pop()
     gateway: Any = spark.sparkContext._gateway
     if gateway.proc.poll() is None:
         with suppress(Exception):  # a JVM that is dying need not answer
             spark.stop()
             gateway.shutdown()
-    gateway.proc.stdin.close()  # its JVM ends when this closes
+    gateway.proc.stdin.close()  # the JVM exits when its stdin is closed
     try:
         gateway.proc.wait(_STOP_DEADLINE_S)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait(_STOP_DEADLINE_S)
     _warm.clear()
-    # What PySpark itself remembers, also of a session whose JVM has died.
+    # PySpark's own references, which it also keeps for a session whose JVM has died.
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
     SparkSession._instantiatedSession = None

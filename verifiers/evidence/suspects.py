@@ -1,9 +1,9 @@
-"""The one pass over what should be and what is: expected and actual outputs, compared for each number.
+"""Compare the expected with the actual outputs, for each topic and number; those that do not fit are suspects.
 
-First by fingerprint, which needs no shuffle: when the outputs are just those that should be, and every input of theirs
-is below the committed position, nothing is left to ask. Otherwise one hash aggregation; a number for which everything
-fits at once (one due, one there, digest, destination and header as they should be, its input below the position) drops
-out, and only suspects are left for the checks.
+The first comparison is by fingerprint and needs no shuffle: if the actual outputs are exactly the expected ones, and
+all their inputs are below the committed offset, there are no suspects. Otherwise one hash aggregation compares them. A
+number fits if there is one expected and one actual output, if digest, partition and header agree, and if the input is
+below the committed offset. All other numbers are suspects, which the checks examine.
 """
 
 from pyspark.sql import DataFrame
@@ -19,7 +19,10 @@ from onceproof.verifiers.evidence.tables import Tables, cached
 
 @cached
 def expected(tables: Tables) -> DataFrame:
-    """One row an output that should be: topic, partition, number, digest, input (partition, offset, least)."""
+    """Return one row for each expected output: topic, partition, number, digest, input (partition, offset, least).
+
+    `least` is 1 if the output must exist, 0 if it may be absent.
+    """
     everything = tables.truth
     strange = inputs.strangers(tables)
     if strange is not None:
@@ -30,7 +33,11 @@ def expected(tables: Tables) -> DataFrame:
 
 @cached
 def suspects(tables: Tables) -> DataFrame | None:
-    """Topic and number of every output that does not fit, with the input's place; None when all fit."""
+    """Return the topics and numbers whose outputs do not fit; None if all fit.
+
+    Columns: topic, number, from_p and from_o (the input's partition and offset), position (the committed offset of
+    that partition).
+    """
     if _all_fit(tables):  # speed: what follows finds nothing then
         return None
     nothing = F.lit(None).cast("bigint")
@@ -75,16 +82,21 @@ def suspects(tables: Tables) -> DataFrame | None:
 
 
 def _all_fit(tables: Tables) -> bool:
-    """Whether what is there is what should be, by fingerprint, and nothing of it is at or above its position. Then an
-    output that is explained by a cause is the one of its number, and so nothing is missing without that cause."""
-    due = _due(tables)  # first, since it may have to read the ledger for itself
+    """Return whether the actual outputs are the expected ones, by fingerprint, and their inputs are all committed.
+
+    If so, an output that another finding explains is the only output of its number, so nothing else is missing.
+    """
+    due = _due(tables)  # comes first, since it may read the ledger itself
     return fingerprints.of_kind(tables, "outputs") == due
 
 
 def _due(tables: Tables) -> dict[tuple[str, int], fingerprints.Fingerprint] | None:
-    """What should be there, as `summary.contents` says what is; None when some of it is not due yet."""
+    """Return the fingerprints of the expected outputs: (topic, partition) → fingerprint, as in `fingerprints.of_kind`.
+
+    None if the input of an expected output is at or above the committed offset.
+    """
     found: dict[tuple[str, int], fingerprints.Fingerprint] = {}
-    if _alike(tables):  # speed: the ledger has been read for that already
+    if _alike(tables):  # speed: the fingerprints of the ledger are there already
         for (_, partition), told in fingerprints.of_kind(tables, "ledger").items():
             if told.highest >= tables.positions.get(partition, 0):
                 return None
@@ -94,7 +106,7 @@ def _due(tables: Tables) -> dict[tuple[str, int], fingerprints.Fingerprint] | No
     highest = "coalesce(max(input.offset), -1L) AS highest"
     for each in rows(
         expected(tables)
-        .where("input.offset IS NOT NULL OR input.least > 0")  # speed: others need not have an output
+        .where("input.offset IS NOT NULL OR input.least > 0")  # speed: other inputs need not have an output
         .groupBy("topic", "partition", F.col("input.partition").alias("source"))
         .agg(*fingerprints.aggregates(*made, highest))
     ):
@@ -106,7 +118,7 @@ def _due(tables: Tables) -> dict[tuple[str, int], fingerprints.Fingerprint] | No
 
 
 def _alike(tables: Tables) -> bool:
-    """Whether the outputs that should be are what the ledger acknowledges, record by record, on each topic."""
+    """Return whether the expected outputs on each topic are copies of the acknowledged inputs in the ledger."""
     if tables.workload.expected != one_on_each(*tables.workload.judged) or tables.unplaced:
         return False
     return tables.from_the_first and inputs.strangers(tables) is None
@@ -114,13 +126,13 @@ def _alike(tables: Tables) -> bool:
 
 @cached
 def fitting(tables: Tables) -> DataFrame:
-    """The outputs that stand and are no suspects; `tables.outputs` itself when all fit."""
+    """Return the outputs that no finding explains and that are not suspects; `tables.outputs` itself if all fit."""
     return without_suspects(tables, causes.standing(tables))
 
 
 @cached
 def contiguous_ranges(tables: Tables) -> DataFrame:
-    """Those in contiguous ranges."""
+    """Return the contiguous ranges of the fitting outputs (`fingerprints.contiguous_ranges`)."""
     outputs = fitting(tables)
     return (
         fingerprints.output_ranges(tables)
@@ -130,6 +142,7 @@ def contiguous_ranges(tables: Tables) -> DataFrame:
 
 
 def without_suspects(tables: Tables, outputs: DataFrame) -> DataFrame:
+    """Return the outputs in `outputs` that are not suspects; `outputs` itself if there are no suspects."""
     wrong = suspects(tables)
     if wrong is None:
         return outputs

@@ -1,14 +1,14 @@
-"""A run's tables, as every check gets them: plan, history, pinned facts, and Spark frames. No cluster is needed.
+"""Give every check a run's tables: plan, history, pinned facts, and Spark frames. No cluster is needed.
 
     tables = Tables(folder, spark, planned, events)
-    tables.truth      one row an input: number, partition, offset, digest, least (0 or 1 outputs that it must have)
-    tables.outputs    one row an output that a read_committed reader saw when the run was at rest
-    tables.observed   one row an output that the live observer saw while the run went on
-    tables.batches    batch headers of every replica
+    tables.truth      one row for each input: number, partition, offset, digest, least (0 or 1: outputs it must have)
+    tables.outputs    one row for each output that a read_committed reader reads when the run is at rest
+    tables.observed   one row for each output that the live observer read during the run
+    tables.batches    one row for each batch header of every replica
 
-Two modes. The full proof reads the input topic; the ledger mode does not, and trusts what the brokers acknowledged: it
-cannot see an input that was lost, changed or written by somebody else, and an input that the ledger calls `info`
-explains at most one output.
+There are two modes. The full proof reads the input topic. Ledger mode does not, and trusts what the brokers
+acknowledged: it cannot detect an input that was lost, changed or written by another producer, and an input that the
+ledger calls `info` explains at most one output.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ from onceproof.harness.record.tables import (
 from onceproof.verifiers.evidence.spark import small
 
 _UNITS = {"commits": "committed offsets", "observed": "observed records"}
-SMALL = 500_000  # outputs: a run of as many is judged sooner by few tasks than by many
+SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by a few Spark tasks than by many
 TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
 
@@ -52,8 +52,10 @@ Result = TypeVar("Result")
 
 
 def cached(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]:
-    """What a function of the tables returns, computed once for each Tables, since several checks ask for it, in threads
-    of their own. (Functions that ask for each other would wait for ever; so none may.)"""
+    """Compute a function of the tables once for each Tables, since several checks call it in threads of their own.
+
+    Cached functions must not call each other in a circle: two threads would then wait for each other forever.
+    """
 
     @wraps(function)
     def once(tables: "Tables") -> Result:
@@ -67,7 +69,7 @@ def cached(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Resul
 
 
 def _without_offset(part: Path, footer: Any) -> int:
-    """How many rows of a file of the ledger have none: its footer says it."""
+    """Return the number of rows without an offset in a file of the ledger, from its footer if that has statistics."""
     column = footer.schema.names.index("offset")
     told = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if all(each is not None and each.has_null_count for each in told):  # speed
@@ -76,13 +78,17 @@ def _without_offset(part: Path, footer: Any) -> int:
 
 
 def over_earlier(lane: Sequence[str], order: str) -> str:
-    """Spark SQL: the window of the rows of a row's lane that are before it."""
+    """Return Spark SQL for the window over the rows before the current row, by `lane` and in the order of `order`."""
     return f"OVER (PARTITION BY {', '.join(lane)} ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 
 
 class Tables:
-    """`samples_max`: how many samples a finding keeps; the tests that compare every coordinate ask for more.
-    `look`: reads the topics once more, for `hidden`; None when the cluster is gone."""
+    """The tables, plan and history of a run's folder.
+
+    `samples_max` is the number of samples that a finding keeps; tests that compare every coordinate ask for more.
+    `look` reads the hidden records from the topics; None if the cluster is gone. Raises BadInput when a table is
+    missing, or has another schema version or other columns.
+    """
 
     def __init__(
         self,
@@ -113,34 +119,39 @@ class Tables:
     @property
     @cached
     def inputs(self) -> DataFrame:
-        """Of the full proof only."""
+        """Return the records of the input topic; full proof only."""
         return self.parquet("tables/inputs.parquet", INPUTS.spark)
 
     @property
     @cached
     def outputs(self) -> DataFrame:
+        """Return the records of the judged topics, as `told` does, that a read_committed reader reads at rest."""
         return self.told("tables/outputs.parquet")
 
     def told(self, path: str) -> DataFrame:
-        """Outputs of a file, with what their headers say, part by part: source_partition, source_offset, worker,
-        incarnation, transaction (null where there is no such header), intermediate_partition, intermediate_offset."""
+        """Return the outputs in a file, with their provenance headers split into columns.
+
+        These are source_partition, source_offset, worker, incarnation, transaction, intermediate_partition and
+        intermediate_offset; they are null if the record has no such header.
+        """
         return self.parquet(path, OUTPUTS.spark).selectExpr("* EXCEPT (told_0, told_1, told_2)", *parts_sql())
 
     @property
     @cached
     def ledger(self) -> DataFrame:
+        """Return the inputs that the generator sent: number, partition, offset (may be null), digest, acknowledged."""
         return self.parquet("ledger/sent-*.parquet", LEDGER.spark)
 
     @property
     @cached
     def ledger_files(self) -> dict[Path, Any]:
-        """Its files, each with its footer."""
+        """Return the files of the ledger, each with its Parquet footer. Raises BadInput when one of them is damaged."""
         return LEDGER.check(self.folder.glob("ledger/sent-*.parquet"))
 
     @property
     @cached
     def observed(self) -> DataFrame | None:
-        """None when nobody watched."""
+        """Return the outputs that the live observer read during the run; None if there was no observer."""
         if not any(self.folder.glob("ledger/*/observed-*.parquet")):
             return None
         return self.parquet("ledger/*/observed-*.parquet", OBSERVED.spark).withColumn(
@@ -150,18 +161,19 @@ class Tables:
     @property
     @cached
     def batches(self) -> DataFrame:
+        """Return the batch headers of every replica, as `collect.segments` describes them."""
         return self.parquet("tables/batches.parquet", BATCHES.spark)
 
     @property
     @cached
     def commits(self) -> DataFrame:
-        """Positions that the group committed, in the order of the log; `offset` is their place in it."""
+        """Return the offsets that the group committed (`position`); `offset` is the place of the commit in its log."""
         return self.gathered(self.parquet("tables/commits.parquet", COMMITS.spark))
 
     @property
     @cached
     def log(self) -> DataFrame:
-        """The batches of each judged partition's leader; `topic` is the workload's own name."""
+        """Return the batches of each judged partition's leader; `topic` is the workload's own name of it."""
         leaders = small(
             self.spark,
             [(each["topic"], each["partition"], each["leader"]) for each in self.pinned],
@@ -173,9 +185,12 @@ class Tables:
     @property
     @cached
     def truth(self) -> DataFrame:
-        """What the inputs are. An acknowledged one comes from the ledger, so it survives delete-records; where that
-        does not know its offset, it is where the log has it first. One that the ledger calls `info` counts when it is
-        in the log; if it is not, it explains at most one output (least 0)."""
+        """Return the inputs of the run: number, partition, offset, digest, least.
+
+        They come from the ledger, so they survive delete-records. If the ledger has no offset for an input, it is
+        placed where the log has it first. An input that the ledger calls `info` counts if it is in the log; if it is
+        not, it explains at most one output (`least` is 0).
+        """
         placed = self.ledger.where("offset IS NOT NULL").drop("acknowledged").withColumn("least", F.lit(1))
         if not self.unplaced:  # speed: what follows finds none
             return placed
@@ -199,22 +214,28 @@ class Tables:
     @property
     @cached
     def transactions(self) -> DataFrame:
-        """The history's transactions: worker, incarnation, transaction, event (begin, invoke, outcome), type, sources,
-        outputs, t (seconds, by the clock of the observer's `at`). Read by Spark, since there is a line for each."""
+        """Return the events of transactions in the history, read by Spark since there are several for each transaction.
+
+        Columns: worker, incarnation, transaction, event (begin, invoke, outcome), type, sources, outputs, t (seconds
+        of the same clock as the observer's `at`).
+        """
         told = self.spark.read.schema(TRANSACTIONS.spark).json(str(self.folder / "history.jsonl"))
-        mine = told.where("event IN ('begin', 'invoke', 'outcome')")  # speed: no other says how one ended
+        mine = told.where("event IN ('begin', 'invoke', 'outcome')")  # speed: other events do not say how one ended
         return self.gathered(mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source"))
 
     @property
     @cached
     def unplaced(self) -> int:
-        """How many inputs there are of which the ledger does not know where in the log they are, if they are in it."""
+        """Return the number of inputs for which the ledger has no offset."""
         return sum(_without_offset(part, footer) for part, footer in self.ledger_files.items())
 
     @property
     @cached
     def first_of_unplaced(self) -> DataFrame:
-        """Where the log has those first, by partition and offset: number, digest, at. Of the full proof only."""
+        """Return the first place in the log of each input that has no offset in the ledger; full proof only.
+
+        Columns: number, digest, at (partition, offset).
+        """
         place, key = F.struct("partition", "offset"), ["number", "digest"]
         mine = self.inputs.join(self.ledger.where("offset IS NULL").select(*key), key, "left_semi")
         return mine.groupBy(*key).agg(F.min(place).alias("at"))
@@ -222,7 +243,7 @@ class Tables:
     @property
     @cached
     def starts(self) -> DataFrame:
-        """The log start of each judged partition: topic (the workload's own name), partition, start."""
+        """Return the log start of each judged partition: topic (the workload's own name of it), partition, start."""
         return small(
             self.spark,
             [(self.role(each["topic"]), each["partition"], each["start"]) for each in self.pinned],
@@ -232,42 +253,43 @@ class Tables:
     @property
     @cached
     def positions_frame(self) -> DataFrame:
-        """`positions` as a small frame: partition, position."""
+        """Return `positions` as a small frame: partition, position."""
         return small(self.spark, list(self.positions.items()), "partition int, position bigint")
 
     # Facts
 
     @property
     def full(self) -> bool:
-        """Whether the input topic was read."""
+        """Return whether the input topic was read."""
         return bool(self.facts["mode"] == "full")
 
     @property
     def pinned(self) -> Sequence[dict[str, Any]]:
-        """Each judged partition: topic, partition, start, end (the LSO), high_watermark, leader, replicas (nodes)."""
+        """Return the judged partitions: topic, partition, start, end (the LSO), high_watermark, leader, replicas."""
         found: list[dict[str, Any]] = self.facts["partitions"]
         return found
 
     @property
     def input_topic(self) -> str:
-        """The input's name on the cluster; it is the first of the pinned ones."""
+        """Return the name of the input topic on the cluster; its partitions are the first ones in `pinned`."""
         name: str = self.pinned[0]["topic"]
         return name
 
     @property
     def from_the_first(self) -> bool:
-        """Whether each input partition starts at its first record."""
+        """Return whether every input partition has log start 0, so that no input was deleted."""
         return not any(each["start"] for each in self.pinned if each["topic"] == self.input_topic)  # speed
 
     def topic(self, role: str) -> str:
+        """Return the name on the cluster of a topic, from the workload's own name of it."""
         return self.input_topic.removesuffix("input") + role
 
     def role(self, topic: str) -> str:
-        """The workload's own name of a topic."""
+        """Return the workload's own name of a topic."""
         return topic.removeprefix(self.topic(""))
 
     def role_of(self, topic: Column) -> Column:
-        """`role` as a column. By name where it is one of the run's, since a row of its own makes no string then."""
+        """Return `role` as a column. A known topic becomes a literal, so that no string is made for each row."""
         role = F.substring(topic, len(self.topic("")) + 1, 1_000)
         for name in {each["topic"] for each in self.pinned}:
             role = F.when(topic == name, self.role(name)).otherwise(role)  # speed
@@ -275,12 +297,12 @@ class Tables:
 
     @property
     def input_ends(self) -> dict[int, int]:
-        """The high watermark of each input partition."""
+        """Return the high watermark of each input partition."""
         return {each["partition"]: each["high_watermark"] for each in self.pinned if each["topic"] == self.input_topic}
 
     @property
     def positions(self) -> dict[int, int]:
-        """The group's committed position on each input partition."""
+        """Return the group's committed offset on each input partition."""
         return {each["partition"]: each["offset"] for each in self.facts["positions"]}
 
     @property
@@ -302,32 +324,40 @@ class Tables:
         return sum(footer.num_rows for footer in table.check(self.folder.glob(files)).values())
 
     def sizes(self, *units: str) -> dict[str, int]:
-        """How many there are of these in the run: inputs, outputs, transactions, batches (of all replicas), committed
-        offsets, observed records, partitions, offsets, replicas. What a check that reads all of them says it compared;
-        it costs no Spark job."""
+        """Return the number of things of each unit in the run, for checks that compare all of them.
+
+        The units are inputs, outputs, transactions, batches (of all replicas), commits (committed offsets), observed
+        (records), partitions, offsets and replicas. Raises KeyError for any other unit.
+        """
         return {_UNITS.get(unit, unit): self._sizes[unit] for unit in units}
 
     @property
     def deletes(self) -> list[DeletedTo]:
-        """Partitions of the input whose records a fault deleted: partition, position, low_watermark."""
+        """Return the input partitions whose records a fault deleted, with committed offset and low watermark."""
         return self.deletes_of("input")
 
     def reads_input(self, event: Event) -> bool:
-        """Whether the worker of an event reads the input: in a chain every second one reads the topic between."""
+        """Return whether the worker of an event reads the input topic; in a chain, every second one does not."""
         return not self.workload.intermediate_topic or event.worker % 2 == 0
 
     def deletes_of(self, role: str) -> list[DeletedTo]:
-        """The same of any topic."""
+        """Return the partitions of a topic, by the workload's own name of it, whose records a fault deleted."""
         return [mark for each in self.events.of(RecordsDeleted, topic=role) for mark in each.partitions]
 
     def gathered(self, frame: DataFrame) -> DataFrame:
-        """A frame kept in memory that is small beside the outputs. Of a small run it is in one part, so that to group,
-        order or join it takes one task and no exchange, and stands for itself: who asks it plans no more than that."""
+        """Keep a frame in memory that is much smaller than the outputs.
+
+        In a small run it becomes a single partition, so that grouping, ordering and joining it take one task and no
+        exchange, and a checkpoint, so that queries on it do not plan its origin again.
+        """
         return frame.coalesce(1).localCheckpoint(eager=False) if self._is_small else frame.persist()  # speed
 
     def few(self, frame: DataFrame) -> DataFrame:
-        """The side of a join of gathered frames that is made a hash table. Of a large run in parts, not sent to all:
-        where outputs are in no order, there are as many contiguous ranges as outputs."""
+        """Mark a frame as the side of a join, with a gathered frame, from which the hash table is built.
+
+        In a large run the frame is partitioned and not broadcast, since there may be as many contiguous ranges as
+        outputs if the outputs are out of order.
+        """
         return (frame.coalesce(1) if self._is_small else frame).hint("shuffle_hash")  # speed
 
     @property
@@ -335,5 +365,5 @@ class Tables:
         return bool(self.facts["rows"]["outputs"] <= SMALL)
 
     def parquet(self, name: str, schema: str) -> DataFrame:
-        """A table of the folder, by its file's name."""
+        """Return a table of the folder, by the name of its file or a pattern of such names; `schema` is Spark's DDL."""
         return self.spark.read.schema(schema).parquet(str(self.folder / name))

@@ -25,16 +25,17 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * The records of one range, one row each. Markers, and aborted records under read_committed, have none.
+ * Reads the records of one range, one row each. Markers have no row; under read_committed, aborted records have none.
  *
- * It ends when the consumer's position has come to the range's end, and fails where that cannot be: a start that the
- * log does not have any more (no reset), or a position that stands still until the deadline, as behind an open transaction.
+ * It ends when the consumer's position reaches the end of the range. It fails if the log no longer holds the start of
+ * the range (there is no offset reset), or if the position does not advance until the deadline, as it does not behind an
+ * open transaction.
  */
 final class TopicReader implements PartitionReader<InternalRow> {
     private static final Duration POLL = Duration.ofSeconds(1);
     private static final long NONE = -1;
-    private static final int ROW_BYTES = 512; // to begin with; it grows
-    private static final long SEED = 42; // that of Spark's xxhash64
+    private static final int ROW_BYTES = 512; // the initial size of the buffer, which grows
+    private static final long SEED = 42; // the seed of Spark's xxhash64
 
     private final KafkaConsumer<ByteBuffer, ByteBuffer> consumer;
     private final TopicPartition place;
@@ -59,7 +60,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
         widths = Arrays.stream(options.get("widths").split(",")).mapToInt(Integer::parseInt).toArray();
         headerBytes = Arrays.stream(widths).sum();
         deadlineSeconds = Long.parseLong(options.get("deadline_s"));
-        List<String> names = Arrays.asList(columns); // a column that is not asked for has the index -1
+        List<String> names = Arrays.asList(columns); // a column that is not requested has the index -1
         partitionField = names.indexOf("partition");
         offsetField = names.indexOf("offset");
         keyField = names.indexOf("key");
@@ -69,13 +70,13 @@ final class TopicReader implements PartitionReader<InternalRow> {
         toldFields = IntStream.range(0, told.length).map(index -> names.indexOf("told_" + index)).toArray();
         headerAsked = Arrays.stream(toldFields).anyMatch(field -> field >= 0);
         row = new UnsafeRowWriter(columns.length, ROW_BYTES);
-        // Buffers: what a record holds is copied once, into the row.
+        // Keys and values are read as buffers, so that their bytes are copied only once, into the row.
         consumer = new KafkaConsumer<>(settings(options), new ByteBufferDeserializer(), new ByteBufferDeserializer());
         place = new TopicPartition(options.get("topic"), range.partition());
         try {
             consumer.assign(List.of(place));
             consumer.seek(place, range.start());
-        } catch (RuntimeException error) { // Spark closes only what it was given
+        } catch (RuntimeException error) { // Spark closes only a reader that was constructed
             consumer.close();
             throw error;
         }
@@ -102,7 +103,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
         return record.offset() < range.end();
     }
 
-    /** The next records; false when there are none before the range's end. */
+    /** Polls the next records; false if there are none before the end of the range. */
     private boolean poll() throws IOException {
         long position = consumer.position(place);
         long moved = System.nanoTime();
@@ -159,7 +160,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
         }
     }
 
-    /** As Spark's xxhash64, which leaves out what is null. */
+    /** The same hash as Spark's xxhash64, which skips null values. */
     private static long hash(ByteBuffer bytes, long seed) {
         return bytes == null ? seed : XXH64.hashUnsafeBytes(bytes.array(),
             Platform.BYTE_ARRAY_OFFSET + bytes.arrayOffset() + bytes.position(), bytes.remaining(), seed);
@@ -181,7 +182,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
         for (int index = 0; value != null && index < widths.length; index++) {
             told[index] = digits(value, place, widths[index]);
             place += widths[index];
-            if (told[index] == NONE) { // of such a header nothing counts
+            if (told[index] == NONE) { // a header with a part that is not a number is ignored as a whole
                 Arrays.fill(told, NONE);
                 break;
             }
@@ -193,7 +194,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
         }
     }
 
-    /** The header's value; null when there is none, or more than one, or when it has another length. */
+    /** The header's value; null if there is no such header, more than one, or one of another length. */
     private byte[] header() {
         byte[] value = null;
         int found = 0;
@@ -214,7 +215,7 @@ final class TopicReader implements PartitionReader<InternalRow> {
         }
     }
 
-    /** The number that these bytes say in decimal, eighteen at most; NONE when not all of them are digits. */
+    /** The number in these bytes, which are at most eighteen decimal digits; NONE if not all of them are digits. */
     private static long digits(byte[] bytes, int from, int length) {
         long number = 0;
         for (int place = from; place < from + length; place++) {

@@ -23,25 +23,25 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Ranges of a topic's offsets as a table, one task a partition, read by Kafka's own consumer.
+ * Reads ranges of a topic's offsets as a table, one task for each range, with Kafka's own consumer.
  *
  * <pre>
  *     topic      the topic
  *     ranges     0:12:3456,1:0:99       partition:start:end, the end not included
- *     number     12: so many digits at the value's beginning are the column `number`
+ *     number     12: the number of digits at the beginning of the value that make the column `number`
  *     header     the name of the header that is read
- *     widths     18,18: how many digits of it are told_0, told_1, told_2
- *     deadline_s for how many seconds nothing may come before a range's end
+ *     widths     18,18: the number of digits of the header that make told_0, told_1, told_2
+ *     deadline_s the number of seconds without a record, before the end of a range, after which the query fails
  *     kafka.*    the consumer's settings
  * </pre>
  *
- * What is not digits is null; so is the header where a record has none, or several, or one of another length.
+ * A number that is not all digits is null. The header is null if a record has none, several, or one of another length.
  *
- * The column digest is xxhash64(key, value). That and the digits are made where a record's bytes lie: for these no
- * value is copied.
+ * The column `digest` is xxhash64(key, value). It and the numbers are computed from a record's bytes in place, so no
+ * value is copied for them.
  *
- * Beside Spark's own source it makes only the columns that are asked for; and it does not ask a broker for a partition's
- * ends after each poll. All that a range holds is read, or the query fails (TopicReader).
+ * Unlike Spark's own source, it materialises only the requested columns, and it does not ask a broker for a partition's
+ * first and last offset after each poll. It reads everything that a range holds, or the query fails (TopicReader).
  */
 public final class TopicSource implements TableProvider {
     private static final StructType SCHEMA = StructType.fromDDL(
@@ -75,7 +75,7 @@ public final class TopicSource implements TableProvider {
         }
     }
 
-    /** The scan, of the columns that the query needs. */
+    /** The scan of the columns that the query needs. */
     private static final class Pruned implements SupportsPushDownRequiredColumns, Scan, Batch {
         private final HashMap<String, String> options;
         private StructType columns = SCHEMA;
@@ -115,7 +115,7 @@ public final class TopicSource implements TableProvider {
         }
     }
 
-    /** The offsets of a partition from start on, before end. */
+    /** The offsets of a partition from start up to but not including end. */
     record Range(int partition, long start, long end) implements InputPartition {
         static Range of(String text) {
             String[] parts = text.split(":");
