@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The images: a base with a Java runtime and one with Python, Toxiproxy, and Kafka on its base.
+# The images: a base with a Java runtime, a base with Python, Toxiproxy, and Kafka on the first base. Also the jars of the
+# default Kafka release and the source that reads topics in Spark.
 #
-# Where a registry answers, bases are pulled (BASE_IMAGE, PYTHON_IMAGE choose others); where none does, they are made from
-# Debian's packages. Toxiproxy is made from its Go module, or pulled when TOXIPROXY_PULL names an image of it. Kafka
-# always comes from its jars.
-. "$(dirname "$0")/lib.sh"
+# Where a registry answers, the bases are pulled (BASE_IMAGE and PYTHON_IMAGE choose others); where none answers, they are
+# made from packages of Debian or Ubuntu. Toxiproxy is pulled if TOXIPROXY_PULL names an image of it, and made from its Go
+# module otherwise. Kafka always comes from its jars.
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 toxiproxy_version=2.12.0
 base_tag=onceproof/jre:17
@@ -14,52 +16,82 @@ toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
 : "${PYTHON_IMAGE:=python:3.13-slim}"
 : "${TOXIPROXY_PULL:=}"
 
-present() { docker image inspect "$1" >/dev/null 2>&1; }
-# pulled NAME TAG: no name, nothing to pull.
-pulled() { [ -n "$1" ] && timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1" "$2"; }
-
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# make_base TAG PULLED PACKAGES: an image of Debian's (or Ubuntu's) packages, for where PULLED could not be.
-make_base() {
-  may_install || missing "image $1: no registry answers for $2, and making it needs root on Debian or Ubuntu"
+present() { docker image inspect "$1" >/dev/null 2>&1; }
+
+# pull NAME TAG: fails if the name is empty or no registry has it.
+pull() {
+  [ -n "$1" ] && timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1" "$2" && say "pulled $1 as $2"
+}
+
+if [ "$host_id" = debian ]; then suite=bookworm components=main; else suite=$host_suite components=main,universe; fi
+
+# base_image TAG NAME PACKAGES: the image NAME, or one of these packages where NAME cannot be pulled.
+base_image() {
+  local tag=$1 name=$2 packages=$3
+  if present "$tag"; then there "image $tag"; return; fi
+  local otherwise=
+  ! may_install || otherwise=", or make it from packages of $suite"
+  if would "pull $name as $tag$otherwise"; then return; fi
+  if pull "$name" "$tag"; then return; fi
+  may_install || missing "image $tag: no registry answers for $name, and making it needs root on Debian or Ubuntu"
   command -v mmdebstrap >/dev/null || apt_install mmdebstrap
-  local suite=bookworm components=main
-  [ "$host_id" = debian ] || { suite=$host_suite components=main,universe; }
-  say "making $1 from packages of $suite"
-  mmdebstrap --quiet --variant=minbase --components="$components" --include="$3" "$suite" "$work/base.tar"
-  docker import "$work/base.tar" "$1" >/dev/null
+  say "making $tag from packages of $suite"
+  mmdebstrap --quiet --variant=minbase --components="$components" --include="$packages" "$suite" "$work/base.tar"
+  docker import "$work/base.tar" "$tag" >/dev/null
 }
 
 go_minor() { go version 2>/dev/null | sed -nE 's/^go version go1\.([0-9]+).*/\1/p'; }
-make_toxiproxy() {
-  local minor
-  minor=$(go_minor)
-  if [ -z "$minor" ] || [ "$minor" -lt 23 ]; then
+go_enough() { local minor; minor=$(go_minor); [ -n "$minor" ] && [ "$minor" -ge 23 ]; }
+
+toxiproxy_image() {
+  if present "$toxiproxy_tag"; then there "image $toxiproxy_tag"; return; fi
+  if [ -n "$TOXIPROXY_PULL" ] && would "pull $TOXIPROXY_PULL as $toxiproxy_tag"; then return; fi
+  if pull "$TOXIPROXY_PULL" "$toxiproxy_tag"; then return; fi
+  if ! go_enough; then
     may_install || missing "image $toxiproxy_tag: Go 1.23 to make it, or TOXIPROXY_PULL=<an image of that version>"
-    add_newer_debian
-    apt_install "$(from_newer golang-go)"
+    if ! would "install Go 1.23 or later"; then
+      add_newer_debian
+      apt_install "$(from_newer golang-go)"
+    fi
   fi
+  if would "make $toxiproxy_tag from its Go module"; then return; fi
   say "making $toxiproxy_tag from its Go module"
   CGO_ENABLED=0 GOBIN="$work/bin" go install -ldflags '-s -w' \
-    "github.com/Shopify/toxiproxy/v2/cmd/server@v$toxiproxy_version" 2>"$work/go.log" ||
-    { tail -n 5 "$work/go.log" >&2; missing "Toxiproxy's Go module"; }
+    "github.com/Shopify/toxiproxy/v2/cmd/server@v$toxiproxy_version" >"$work/log" 2>&1 ||
+    failed "Toxiproxy's Go module" "$work/log"
   mv "$work/bin/server" "$work/bin/toxiproxy"
-  docker build --quiet --tag "$toxiproxy_tag" --file compose/toxiproxy/Dockerfile "$work/bin" >/dev/null 2>&1
+  docker build --quiet --tag "$toxiproxy_tag" --file "$root/compose/toxiproxy/Dockerfile" "$work/bin" >"$work/log" 2>&1 ||
+    failed "image $toxiproxy_tag (docker build failed)" "$work/log"
 }
 
-present "$base_tag" || pulled "$BASE_IMAGE" "$base_tag" ||
-  make_base "$base_tag" "$BASE_IMAGE" openjdk-17-jre-headless,ca-certificates,procps
-present "$python_tag" || pulled "$PYTHON_IMAGE" "$python_tag" ||
-  make_base "$python_tag" "$PYTHON_IMAGE" python3
-present "$toxiproxy_tag" || pulled "$TOXIPROXY_PULL" "$toxiproxy_tag" || make_toxiproxy
+# What goes into Kafka's image and the topic source, to see that a newer onceproof needs new ones.
+inputs() {
+  cat "$root"/compose/kafka/{Dockerfile,*.sh,log4j*} "$root"/harness/artifacts/{clients,images,jars}.py \
+    "$root"/verifiers/collect/topics.py "$root"/verifiers/collect/java/onceproof/* | sha256sum
+}
 
-stamp=.venv/.images
-now=$(cat compose/kafka/Dockerfile compose/kafka/*.sh compose/kafka/log4j* harness/artifacts/jars.py verifiers/collect/java/onceproof/* | sha256sum)
-if [ "$(cat "$stamp" 2>/dev/null)" != "$now" ] || ! docker image ls --quiet onceproof/kafka | grep -q .; then
+kafka_image_and_jars() {
+  local kafka now stamp=$home/setup-images
+  kafka=$(sed -n 's/^DEFAULT_JAVA = "\(.*\)"$/\1/p' "$root/harness/artifacts/clients.py")
+  now=$(inputs)
+  local what="image onceproof/kafka:$kafka and its jars"
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$now" ] && present "onceproof/kafka:$kafka" && [ -d "$home/jars/kafka-$kafka" ]; then
+    there "$what"
+    return
+  fi
+  if would "fetch Kafka's jars and build onceproof/kafka:$kafka"; then return; fi
   say "fetching Kafka's jars and building its image"
-  .venv/bin/onceproof images >/dev/null
-  .venv/bin/python -c "from onceproof.verifiers.collect import topics; topics.jars()"
+  "$python" -m onceproof.cli.main images >"$work/log" 2>&1 || failed "Kafka's image" "$work/log"
+  "$python" -c 'from onceproof.verifiers.collect import topics; topics.jars()' >"$work/log" 2>&1 ||
+    failed "the source of topics" "$work/log"
+  mkdir -p "$home"
   echo "$now" >"$stamp"
-fi
+}
+
+base_image "$base_tag" "$BASE_IMAGE" openjdk-17-jre-headless,ca-certificates,procps
+base_image "$python_tag" "$PYTHON_IMAGE" python3
+toxiproxy_image
+kafka_image_and_jars

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# A Java runtime of 17 or later: Spark and the Kafka Admin client run on it.
-. "$(dirname "$0")/lib.sh"
+# A Java runtime, version 17 or later, for Spark and the Kafka Admin client.
+# shellcheck source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-java_major() { java -version 2>&1 | sed -nE '1s/.*"([0-9]+).*/\1/p'; }
+java_major() { java -version 2>&1 | sed -nE 's/.* version "([0-9]+).*/\1/p' | head -n 1; }
 enough() { local major; major=$(java_major); [ -n "$major" ] && [ "$major" -ge 17 ]; }
 
-command -v java >/dev/null && enough && exit 0
+if command -v java >/dev/null && enough; then there "Java $(java_major)"; exit 0; fi
 may_install || missing "Java 17 or later (Debian or Ubuntu: apt-get install openjdk-17-jre-headless)"
-apt-get -qq update >/dev/null
+would "install Java 17 or later" && exit 0
+apt_update
 for package in openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; do
   if has_candidate "$package"; then apt_install "$package"; break; fi
 done

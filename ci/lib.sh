@@ -1,34 +1,58 @@
-# Shared by the scripts in ci/: what is said, what may be installed, and how.
+# Shared by the scripts in ci/: paths, messages, and the rules for installing packages.
+#
+# The scripts work in a checkout and in an installed package, and do not write to the folder that they are in.
+#
+#   ONCEPROOF_PYTHON    the interpreter that has onceproof installed (default: the checkout's .venv/bin/python)
+#   ONCEPROOF_HOME      the cache of downloads and state (default: ~/.cache/onceproof)
+#   ONCEPROOF_DRY_RUN   if not empty, the scripts say what is there and what they would do, and change nothing
+# shellcheck shell=bash disable=SC2034  # some variables are used only by the scripts that source this one
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# `ci` and `root` hold scripts and data (compose/, harness/, verifiers/); the environment is in `project`.
+ci=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$ci")
+project=$root
+[ -e "$project/pyproject.toml" ] || project=$(dirname "$root")
+python=${ONCEPROOF_PYTHON:-$project/.venv/bin/python}
+home=${ONCEPROOF_HOME:-$HOME/.cache/onceproof}
+dry_run=${ONCEPROOF_DRY_RUN:-}
 
 say() { printf 'setup: %s\n' "$*"; }
 missing() { printf 'setup: missing: %s\n' "$*" >&2; exit 2; }
 
-# Debian or Ubuntu, as root: the only case in which ci/ installs packages.
+# there WHAT: in a dry run, say that it is there already.
+there() { [ -z "$dry_run" ] || say "there: $*"; }
+
+# would ACTION: in a dry run, say what would be done and succeed; otherwise fail, so that the caller does it.
+would() { [ -n "$dry_run" ] && say "would $*"; }
+
+# failed WHAT LOG: a command failed; show the end of its output.
+failed() { tail -n 20 "$2" >&2; missing "$1"; }
+
+# The only case in which packages are installed: as root, on Debian or Ubuntu.
 may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 apt_updated=
+apt_update() {
+  [ -z "$apt_updated" ] || return 0
+  apt-get -qq -o Acquire::Retries=3 update >/dev/null
+  apt_updated=1
+}
+
 apt_install() {
-  if [ -z "$apt_updated" ]; then
-    apt-get -qq -o Acquire::Retries=3 update >/dev/null
-    apt_updated=1
-  fi
+  apt_update
   say "installing $*"
   local log
   log=$(mktemp)
-  if ! DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
-    install --no-install-recommends "$@" >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    missing "$* (apt-get could not install them)"
-  fi
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
+    install --no-install-recommends "$@" >"$log" 2>&1 || failed "$* (apt-get could not install them)" "$log"
   rm -f "$log"
 }
 
-# has_candidate PACKAGE: does this release offer it?
+# has_candidate PACKAGE: whether this release of the distribution has the package.
 has_candidate() { [ -n "$(apt-cache madison "$1" 2>/dev/null)" ]; }
 
-# wait_for SECONDS WHAT COMMAND...: every wait has a deadline and says what it waited for.
+# wait_for SECONDS WHAT COMMAND...: run the command every half second until it succeeds.
 wait_for() {
   local seconds=$1 what=$2 i
   shift 2
@@ -40,22 +64,24 @@ wait_for() {
   return 1
 }
 
+# shellcheck source=/dev/null
 . /etc/os-release 2>/dev/null || true
 host_id=${ID:-unknown}
 host_suite=${VERSION_CODENAME:-unknown}
 
 bookworm_mirror() {
+  # shellcheck disable=SC2016  # apt-get expands $(REPO_URI), not the shell
   apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 2>/dev/null | head -n 1 || true
 }
 
-# Bookworm's Compose is version 1 and its Go is too old: those come from the next release, at low priority.
+# Debian bookworm has version 1 of Compose and a Go that is too old. The next release is added at a low priority.
 add_newer_debian() {
   [ "$host_id" = debian ] && [ "$host_suite" = bookworm ] || return 0
   [ -e /etc/apt/sources.list.d/onceproof-trixie.sources ] && return 0
   local mirror
   mirror=$(bookworm_mirror)
-  if [ -z "$mirror" ]; then  # a machine whose package lists were never fetched
-    apt-get -qq -o Acquire::Retries=3 update >/dev/null
+  if [ -z "$mirror" ]; then  # the package lists were never fetched on this machine
+    apt_update
     mirror=$(bookworm_mirror)
   fi
   [ -n "$mirror" ] || missing "the mirror that bookworm's packages come from (apt-get indextargets names none)"
@@ -70,7 +96,7 @@ SOURCES
   apt_updated=
 }
 
-# from_newer PACKAGE: the package's name with the suite it must come from on this host.
+# from_newer PACKAGE: the package's name, with the suite that it must come from on this host.
 from_newer() {
   if [ -e /etc/apt/sources.list.d/onceproof-trixie.sources ]; then echo "$1/trixie"; else echo "$1"; fi
 }

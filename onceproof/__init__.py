@@ -1,0 +1,1 @@
+"""A chaos and correctness harness for Kafka pipelines that claim exactly-once."""

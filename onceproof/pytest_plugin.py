@@ -1,23 +1,29 @@
-"""The pytest plugin: scenarios as tests, on one cluster for the whole session.
+"""The pytest plugin: scenarios as tests, on clusters that are shared by the whole session.
 
     import pytest
 
-    @pytest.mark.chaos("scenarios/faults/copy-broker-killed.toml")
-    def test_copy_survives_a_broker(chaos):
-        chaos.check()                       # fails with verdict, findings and the path of the report
+    @pytest.mark.chaos("chaos/my-scenario.toml")
+    def test_no_input_is_lost(chaos):
+        chaos.check()                       # fails with the verdict, the findings and the path of the report
 
     @pytest.mark.chaos
-    def test_my_own(cluster): ...           # a Kafka cluster behind Toxiproxy; cluster.bootstrap(lane=1)
+    def test_my_own(chaos_cluster): ...     # a Kafka cluster behind Toxiproxy; chaos_cluster.bootstrap(lane=1)
 
-`pytest -m chaos` runs them. Options: --chaos-seed, --kafka-version, --chaos-keep, --chaos-runs. The seed is in the
-header; the same seed gives the same plans. Nothing heavy is imported before the first fixture is used.
+`pytest -m chaos` runs them. The plugin adds the marker `chaos`, the fixtures `chaos`, `chaos_cluster` and
+`chaos_clusters`, and the options --chaos-seed, --chaos-kafka, --chaos-keep and --chaos-runs. pytest prints the seed
+after collection if chaos tests are selected; the same seed gives the same plans.
+
+Chaos tests share clusters and the memory of one machine, so they do not run in parallel: a session that selects them
+under pytest-xdist ends with a usage error.
+
+Nothing heavy is imported until a chaos test is set up.
 """
 
 from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,31 +37,92 @@ if TYPE_CHECKING:
     from onceproof.run.run import Run
 
 _SEED = pytest.StashKey[int]()
+_RELEASE = pytest.StashKey[str | None]()
+_SELECTED = "onceproof_chaos_selected"  # in what a process of pytest-xdist hands back
+_MARKER = (
+    "chaos(scenario): run the test on a real Kafka cluster. The `chaos` fixture runs `scenario`: the path of a TOML "
+    "file from pytest's root directory, or the name of a scenario that `onceproof list` shows."
+)
+_NOT_PARALLEL = (
+    'chaos tests share clusters and cannot run under pytest-xdist: use -n0, or deselect them: -m "not chaos"'
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("onceproof", "chaos on real Kafka clusters")
-    group.addoption("--chaos-seed", type=int, help="seed of every plan (default: a new one, shown in the header)")
-    group.addoption("--kafka-version", help="Kafka version of scenarios and of the `cluster` fixture")
-    group.addoption("--chaos-keep", action="store_true", help="leave clusters up for the next session")
-    group.addoption("--chaos-runs", default="runs", help="where the folders of runs go (default: runs)")
+    """Add the plugin's options, which all begin with `--chaos-`."""
+    group = parser.getgroup("onceproof", "chaos tests on real Kafka clusters")
+    group.addoption(
+        "--chaos-seed", type=int, metavar="N", help="seed of the plans of all chaos tests (default: random)"
+    )
+    group.addoption(
+        "--chaos-kafka",
+        metavar="VERSION",
+        help="Kafka release of scenarios and of `chaos_cluster`, such as 4.1.2, 4.1.x, latest or latest-1 "
+        "(default: the scenario's)",
+    )
+    group.addoption("--chaos-keep", action="store_true", help="leave the clusters up for the next session")
+    group.addoption(
+        "--chaos-runs", default="runs", metavar="FOLDER", help="parent of the folders of runs (default: runs)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "chaos(scenario): runs on a real cluster, by this scenario file if named")
-    config.addinivalue_line("markers", "quick: with chaos, a choice that takes some minutes")
-    config.addinivalue_line("markers", "long: with chaos, what the quick choice leaves out")
+    """Register the marker `chaos`, and choose the session's seed."""
+    config.addinivalue_line("markers", _MARKER)
     seed = config.getoption("--chaos-seed")
     config.stash[_SEED] = secrets.randbelow(1_000_000) if seed is None else seed
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    version = config.getoption("--kafka-version")
-    return f"onceproof: --chaos-seed={config.stash[_SEED]}" + (f" --kafka-version={version}" if version else "")
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse what chaos tests cannot run with, before anything starts."""
+    if not _selected(items):
+        return
+    if hasattr(config, "workeroutput"):  # a worker of pytest-xdist, whose errors would not be one line
+        config.workeroutput[_SELECTED] = True
+        items.clear()
+        return
+    _release(config)  # a release that does not exist is refused before anything starts
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_testnodedown(node: Any) -> None:
+    """In the main process of pytest-xdist: end the session if a worker selected chaos tests."""
+    if getattr(node, "workeroutput", {}).get(_SELECTED):
+        raise pytest.UsageError(_NOT_PARALLEL)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Print the options that repeat this session's chaos tests."""
+    if config.option.collectonly or not _selected(items):
+        return []
+    release = _release(config)
+    return [f"onceproof: --chaos-seed={config.stash[_SEED]}" + (f" --chaos-kafka={release}" if release else "")]
+
+
+def _selected(items: Iterable[pytest.Item]) -> bool:
+    return any(
+        item.get_closest_marker("chaos") or "chaos_clusters" in getattr(item, "fixturenames", ()) for item in items
+    )
+
+
+def _release(config: pytest.Config) -> str | None:
+    """The release that --chaos-kafka names, or None. Raises UsageError if there is no such release."""
+    if _RELEASE not in config.stash:
+        config.stash[_RELEASE] = None
+        if named := config.getoption("--chaos-kafka"):
+            from onceproof.harness.artifacts import jars
+            from onceproof.harness.base.errors import BadInput, HarnessError
+
+            try:
+                config.stash[_RELEASE] = jars.release(named)
+            except (BadInput, HarnessError) as error:
+                raise pytest.UsageError(f"--chaos-kafka: {error}") from None
+    return config.stash[_RELEASE]
 
 
 class Chaos:
-    """What a test has of onceproof: `check` runs its scenario and fails the test if the expectation is not met."""
+    """The `chaos` fixture: `check` runs the test's scenario and fails the test if the verdict is not as expected."""
 
     def __init__(
         self, clusters: Clusters, scenario: Path | None, *, seed: int, runs: Path, version: str | None
@@ -63,14 +130,16 @@ class Chaos:
         self._clusters, self._scenario, self.seed, self._runs, self._version = clusters, scenario, seed, runs, version
 
     def start(self, scenario: Scenario | Path | None = None, *, faults: bool = True) -> Run:
-        """A run whose steps the test takes itself. Close it (`with contextlib.closing(run)`). Without its faults it
-        must be `unknown: vacuous`."""
+        """A run whose steps the test takes itself.
+
+        Close it (`with contextlib.closing(run)`). Without `faults`, its verdict must be `unknown: vacuous`.
+        """
         from onceproof.harness.model import scenario as scenarios
         from onceproof.run.run import Run
 
         loaded = scenario or self._scenario
         if loaded is None:
-            raise pytest.UsageError("no scenario: name one in @pytest.mark.chaos(...) or pass it")
+            raise pytest.UsageError("no scenario: name one in @pytest.mark.chaos(...) or pass it to the call")
         if isinstance(loaded, Path):
             loaded = scenarios.load(loaded)
         if self._version:
@@ -87,19 +156,20 @@ class Chaos:
         )
 
     def run(self, scenario: Scenario | Path | None = None, at_rest: Callable[[Run], Any] | None = None) -> Results:
-        """Run to the verdict. `at_rest` is called before its topics are collected."""
+        """Run to the verdict. `at_rest` is called before the topics are collected."""
         run = self.start(scenario)
         self.folder = run.folder
         return run.all(at_rest)
 
     def check(self, scenario: Scenario | Path | None = None) -> Results:
-        """Run; fail with the verdict, the findings and the path of the report when it is not as expected."""
+        """Run to the verdict, and fail with the findings and the path of the report if it is not as expected."""
         results = self.run(scenario)
         if not results.as_expected:
             pytest.fail(self.explain(results), pytrace=False)
         return results
 
     def explain(self, results: Results) -> str:
+        """The verdict with its findings and reasons, the report, and the command that repeats the run."""
         lines = [f"{results.name}: {results.headline} ({results.expectation})"]
         for finding in results.findings:
             lines.append(f"  {finding.cls} × {finding.count}: {finding.says}")
@@ -109,8 +179,11 @@ class Chaos:
 
 
 @pytest.fixture(scope="session")
-def onceproof_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
-    """All clusters are taken down at the end, and Spark is ended if it was used."""
+def chaos_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
+    """The clusters of the session: `chaos_clusters.get(ClusterSpec(version="3.9.2"))` starts one or gives it again.
+
+    All of them are removed at the end of the session, unless --chaos-keep is given.
+    """
     from onceproof.harness.cluster.pool import Clusters
     from onceproof.run import spark_warmup
 
@@ -121,36 +194,49 @@ def onceproof_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
         yield clusters
     finally:
         clusters.close()
-        spark = sys.modules.get("verifiers.spark")
+        spark = sys.modules.get("onceproof.verifiers.evidence.spark")
         if spark is not None:
             spark.stop()
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, onceproof_clusters: Clusters) -> Cluster:
-    """A Kafka cluster of three brokers and three controllers behind Toxiproxy, up for the whole session."""
+def chaos_cluster(request: pytest.FixtureRequest, chaos_clusters: Clusters) -> Cluster:
+    """A Kafka cluster of three brokers and three controllers behind Toxiproxy, shared by the whole session.
+
+    `chaos_cluster.bootstrap(lane=1)` is its bootstrap.servers. --chaos-kafka chooses its release.
+    """
     from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
     from onceproof.harness.model.spec import ClusterSpec
 
-    version = request.config.getoption("--kafka-version") or DEFAULT_KAFKA
-    return onceproof_clusters.get(ClusterSpec(version=version))
+    return chaos_clusters.get(ClusterSpec(version=_release(request.config) or DEFAULT_KAFKA))
 
 
 @pytest.fixture
-def chaos(request: pytest.FixtureRequest, onceproof_clusters: Clusters) -> Chaos:
-    """Runs the scenario that the test's `chaos` marker names (a path, taken from pytest's root)."""
+def chaos(request: pytest.FixtureRequest, chaos_clusters: Clusters) -> Chaos:
+    """Runs the scenario that the test's `chaos` marker names: `chaos.check()` fails if the verdict is not as expected.
+
+    `chaos.run()` returns the results without comparing, and `chaos.start()` a run whose steps the test takes itself.
+    """
     marker = request.node.get_closest_marker("chaos")
     named = marker.args[0] if marker and marker.args else None
-    path = None
-    if named is not None:
-        path = request.config.rootpath / named
-        if not path.exists():
-            raise pytest.UsageError(f"{request.node.nodeid}: no scenario at {path}")
-    runs = request.config.rootpath / request.config.getoption("--chaos-runs")
+    config = request.config
     return Chaos(
-        onceproof_clusters,
-        path,
-        seed=request.config.stash[_SEED],
-        runs=runs,
-        version=request.config.getoption("--kafka-version"),
+        chaos_clusters,
+        None if named is None else _scenario(config.rootpath, named),
+        seed=config.stash[_SEED],
+        runs=config.rootpath / config.getoption("--chaos-runs"),
+        version=_release(config),
     )
+
+
+def _scenario(root: Path, named: str) -> Path:
+    """A scenario file below pytest's root directory, or one that comes with onceproof. Fails if there is none."""
+    from onceproof.harness.base.paths import scenarios_dir
+
+    path = root / named
+    if path.exists():
+        return path
+    for shipped in scenarios_dir().rglob("*.toml"):
+        if shipped.stem == named:
+            return shipped
+    pytest.fail(f"chaos({named!r}): no such file below {root}, and no scenario of that name", pytrace=False)

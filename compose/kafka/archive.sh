@@ -2,7 +2,9 @@
 # Runs one node for a moment, when the image is built, so that the JVM writes down the classes that it loads (as Apache's
 # own image does, KIP-975). Starting a cluster, or a broker that was killed, then takes a third less of the machine.
 # A JVM that cannot do it makes an image without: nothing else depends on it.
+# shellcheck disable=SC2086  # $java and $logging are lists of options
 set -u
+# shellcheck source=java.sh
 . /opt/kafka/java.sh
 mkdir /tmp/one && cd /tmp/one || exit
 cat >one.properties <<'SETTINGS'

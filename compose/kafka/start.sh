@@ -5,6 +5,7 @@
 #   KAFKA_NODE_ID, KAFKA_…         settings of this node: KAFKA_FOO_BAR is foo.bar, as in Apache's own image
 #   EXTRA_SETTINGS                 settings of the scenario, "a=b;c=d"
 #   FEATURES                       features to format with, "transaction.version=2 group.version=1"
+# shellcheck disable=SC2046,SC2086  # $java, $logging, $features and what `archived` prints are lists of options
 set -eu
 properties=/data/server.properties
 {
@@ -15,6 +16,7 @@ properties=/data/server.properties
   printf '%s\n' "${EXTRA_SETTINGS:-}" | tr ';' '\n'
 } >"$properties"
 
+# shellcheck source=java.sh
 . /opt/kafka/java.sh
 if [ ! -e /data/log/meta.properties ]; then
   features=

@@ -50,6 +50,7 @@ class Request:
 
     @classmethod
     def parse(cls, length: bytes, body: bytes) -> "Request":
+        """Read the header that every version of every request has in the same place."""
         key, version, correlation, size = _HEAD.unpack_from(body)
         client = body[_HEAD.size : _HEAD.size + max(size, 0)].decode(errors="replace")
         return cls(key=key, version=version, correlation=correlation, client=client, frame=length + body)
@@ -57,6 +58,8 @@ class Request:
 
 @dataclass(kw_only=True)
 class Rule:
+    """What to do with which requests: api key, links, client id prefix, and how many of them (0: all)."""
+
     rule: str
     links: frozenset[str]
     api: int
@@ -68,6 +71,7 @@ class Rule:
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
     def takes(self, link: str, request: Request) -> bool:
+        """Whether the rule applies to this request."""
         return (
             not self.released.is_set()
             and link in self.links
@@ -78,11 +82,14 @@ class Rule:
 
 
 class Rules:
+    """The rules in force, and the connections that are told what happens to requests."""
+
     def __init__(self) -> None:
         self._rules: dict[str, Rule] = {}
         self._watchers: set[asyncio.StreamWriter] = set()
 
     def match(self, link: str, request: Request) -> Rule | None:
+        """The first rule that applies to a request, which then counts it; None if there is none."""
         for rule in self._rules.values():
             if rule.takes(link, request):
                 rule.matched += 1
@@ -90,6 +97,7 @@ class Rules:
         return None
 
     def say(self, **event: Any) -> None:
+        """Send an event to every connected controller."""
         line = json.dumps(event).encode() + b"\n"
         for watcher in self._watchers:
             watcher.write(line)
@@ -210,10 +218,13 @@ class Connection:
 
 @dataclass(frozen=True)
 class Ends:
+    """Both directions of one TCP connection."""
+
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def send(self, data: bytes) -> None:
+        """Write, and wait until the peer takes it. Raises OSError when the connection has ended."""
         self.writer.write(data)
         await self.writer.drain()
 
@@ -223,6 +234,7 @@ class Ends:
             await self.send(data)
 
     def close(self) -> None:
+        """Close the connection."""
         self.writer.close()
 
 
@@ -246,6 +258,7 @@ def _accept(
 
 
 async def serve(path: Path) -> None:
+    """Listen for controllers, and for the clients of each link of a file."""
     rules = Rules()
     servers = [await asyncio.start_server(rules.control, "0.0.0.0", CONTROL_PORT)]
     for number, link in enumerate(json.loads(path.read_text())):

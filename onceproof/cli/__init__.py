@@ -1,0 +1,1 @@
+"""The command line: parser, commands, set-up, doctor, and the generator of the reference."""

@@ -1,6 +1,7 @@
-"""What each command of the command line does; its exit status comes back.
+"""Implement the commands of the command line. Each function takes the parsed options and returns the exit status.
 
-What needs an engine, Spark or a JVM is imported when a command needs it, so that `--help` and bad input answer at once.
+Modules that need a Docker engine, Spark or a JVM are imported when a command needs them, so that `--help` and errors
+in the input are answered immediately.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ if TYPE_CHECKING:
     from onceproof.suite.batch import Line
     from onceproof.suite.matrix import Cell
 
-_WIDE = 250  # where a table goes into a file, nothing of it is cut off
+_WIDE = 250  # the width of a table that is written to a file, so that nothing of it is cut off
 AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run a scenario, or all scenarios in a folder, and print each verdict with the path of its report."""
     from onceproof.harness.model import scenario
     from onceproof.suite import batch
 
     files = _find(options.scenario)
-    loaded = {path: _as_asked(scenario.load(path), options) for path in files}
+    loaded = {path: _with_options(scenario.load(path), options) for path in files}
     _prepare((each.cluster.version, each.workload.client) for each in loaded.values())
     _writable(options.runs)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
@@ -49,17 +51,17 @@ def run(options: argparse.Namespace) -> int:
     named = {each.name: str(path) for path, each in loaded.items()} if len(files) > 1 else {}
 
     def command(each: Scenario, seed: int) -> str:
-        said = _said(each, seed, named.get(each.name, str(options.scenario)))
+        said = _repeat_command(each, seed, named.get(each.name, str(options.scenario)))
         said += (" --faults random" if options.faults else "") + (" --no-faults" if options.no_faults else "")
         return said + (" --mode ledger" if options.mode == "ledger" else "") + (" --twin" if options.twin else "")
 
     statuses = [AS_EXPECTED]
 
     def done(one: Run, results: Results, line: Line) -> None:
-        _tell(results, one.folder)
+        _print_results(results, one.folder)
         _say(
-            f"seconds: {', '.join(f'{name} {spent:g}' for name, spent in line.phases.items())}; "
-            f"from the command to the verdict {line.seconds:.1f}"
+            f"seconds of each phase: {', '.join(f'{name} {spent:g}' for name, spent in line.phases.items())}; "
+            f"total: {line.seconds:.1f}"
         )
         statuses.append(_status(results))
 
@@ -82,7 +84,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _prepare(wanted: Iterable[tuple[str, str]]) -> None:
-    """What pairs of a Kafka version and a client need: one that there is not is refused before anything starts."""
+    """Build or fetch what pairs of a Kafka version and a client need, before anything starts.
+
+    Raises BadInput when a version does not exist.
+    """
     from onceproof.harness.artifacts import images
 
     pairs = set(wanted)
@@ -92,8 +97,8 @@ def _prepare(wanted: Iterable[tuple[str, str]]) -> None:
         clients.prepare(client)
 
 
-def _said(each: Scenario, seed: int, path: str = "") -> str:
-    """The command line that repeats a run."""
+def _repeat_command(each: Scenario, seed: int, path: str = "") -> str:
+    """Return the command line that repeats a run."""
     said = f"onceproof run {shlex.quote(path or each.name)} --seed {seed} --kafka {each.cluster.version}"
     defaults, work = WorkloadSpec(name=each.workload.name), each.workload
     said += f" --client {work.client}" if work.client != defaults.client else ""
@@ -101,12 +106,12 @@ def _said(each: Scenario, seed: int, path: str = "") -> str:
     return said + "".join(f" --feature {name}={level}" for name, level in each.cluster.features.items())
 
 
-def _as_asked(loaded: Scenario, options: argparse.Namespace) -> Scenario:
-    """With what the command line says besides."""
+def _with_options(loaded: Scenario, options: argparse.Namespace) -> Scenario:
+    """Return the scenario with the options of the command line applied."""
     if options.faults == "random":
         loaded = _with_random(loaded)
     if options.twin:
-        loaded = _without_lever(loaded)
+        loaded = _twin(loaded)
     cluster = {
         "version": jars.release(options.kafka or loaded.cluster.version),
         "features": {**loaded.cluster.features, **options.feature},
@@ -123,15 +128,22 @@ def _as_asked(loaded: Scenario, options: argparse.Namespace) -> Scenario:
     )
 
 
-def _without_lever(loaded: Scenario) -> Scenario:
-    """The twin: all the same but the faults on single requests. It must be valid."""
+def _twin(loaded: Scenario) -> Scenario:
+    """Return the twin of a scenario: without its faults on single requests, and expected to be valid.
+
+    Raises BadInput when the scenario has no such fault.
+    """
     faults = tuple(each for each in loaded.faults if not isinstance(registry.fault(each.name), Wired))
     if len(faults) == len(loaded.faults):
-        raise BadInput(f"--twin: {loaded.name} has no fault on single requests to leave out")
+        raise BadInput(f"--twin: the scenario {loaded.name} has no fault on single requests to leave out")
     return loaded.model_copy(update={"faults": faults, "expect": Expect(verdict="valid"), "bug": None})
 
 
 def matrix(options: argparse.Namespace) -> int:
+    """Run a matrix of scenarios, versions, clients and features, and print and write the table of its results.
+
+    With `--against`, the exit status says whether the result of a cell has changed since an earlier matrix.
+    """
     from onceproof.harness.model import scenario
     from onceproof.suite import batch, matrix
 
@@ -160,7 +172,7 @@ def matrix(options: argparse.Namespace) -> int:
         statuses.append(_status(results))
 
     with Progress(quiet=options.quiet) as progress:
-        how = batch.Options(folder=folder, progress=progress, command=_said, master=options.spark_master)
+        how = batch.Options(folder=folder, progress=progress, command=_repeat_command, master=options.spark_master)
         found = matrix.run(wanted, seed, how, done)
     _table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
     matrix.write_json(found, told)
@@ -168,12 +180,13 @@ def matrix(options: argparse.Namespace) -> int:
     _say(f"matrix: {matrix.write_page(found, folder)}")
     if before is not None:
         changed = matrix.changes(before, found)
-        _say("\n".join(changed) if changed else f"nothing changed since {options.against}")
+        _say("\n".join(changed) if changed else f"no result has changed since {options.against}")
         statuses = [FAILED] if FAILED in statuses else [NOT_AS_EXPECTED if changed else AS_EXPECTED]
     return max(statuses)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table with the heads of its columns."""
     table = Table(*heads, box=None)
     for row in rows:
         table.add_row(*row)
@@ -181,6 +194,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def soak(options: argparse.Namespace) -> int:
+    """Execute a soak, and print and write its summary."""
     from onceproof.harness.model import scenario
     from onceproof.suite import batch, soak
 
@@ -189,7 +203,9 @@ def soak(options: argparse.Namespace) -> int:
     _prepare((each.cluster.version, each.workload.client) for each in loaded)
     _writable(options.folder)
     with Progress(quiet=options.quiet) as progress:
-        how = batch.Options(folder=options.folder, progress=progress, master=options.spark_master, command=_said)
+        how = batch.Options(
+            folder=options.folder, progress=progress, master=options.spark_master, command=_repeat_command
+        )
         done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say)
     (options.folder / "soak.md").write_text(done.summary())
     _say(done.summary())
@@ -197,6 +213,7 @@ def soak(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
+    """Execute a benchmark of the verdict or of the request proxy, and print its tables."""
     from onceproof.bench import verify, wire
 
     _writable(options.folder)
@@ -226,22 +243,24 @@ def bench(options: argparse.Namespace) -> int:
 
 
 def _with_random(scenario: Scenario) -> Scenario:
-    """The scenario with faults drawn from the seed, if it has none of that kind yet."""
+    """Return the scenario with faults drawn from the seed, unless it already has some."""
     return scenario if scenario.random else scenario.model_copy(update={"random": RandomSpec()})
 
 
 def verify(options: argparse.Namespace) -> int:
+    """Judge a run's folder again, write its report, and print the verdict."""
     _run_folder(options.run)
     from onceproof.report import report
     from onceproof.verifiers.verify import verify
 
     results = verify(options.run, master=options.spark_master)
     report.write(options.run)
-    _tell(results, options.run)
+    _print_results(results, options.run)
     return _status(results)
 
 
 def report(options: argparse.Namespace) -> int:
+    """Write the report of a run's folder again, and print its path."""
     _run_folder(options.run)
     from onceproof.report import report
 
@@ -250,6 +269,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def images(options: argparse.Namespace) -> int:
+    """Build the images for a Kafka version, and print their names."""
     from onceproof.harness.artifacts import images
 
     _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
@@ -257,6 +277,7 @@ def images(options: argparse.Namespace) -> int:
 
 
 def list_all(options: argparse.Namespace) -> int:
+    """Print all scenarios, workloads, faults, checks and systems, or write the catalogue's page."""
     from onceproof.harness.model import registry
     from onceproof.suite import catalogue
 
@@ -276,7 +297,7 @@ def list_all(options: argparse.Namespace) -> int:
         "system": {name: registry.system(name).about for name in registry.names("system")},
     }
     for title, entries in abouts.items():
-        listed = Table(title, "what it is", box=None)
+        listed = Table(title, "description", box=None)
         for name, about in sorted(entries.items()):
             listed.add_row(name, about)
         console.print(listed)
@@ -284,6 +305,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def doctor(_options: argparse.Namespace) -> int:
+    """Print what this machine needs, what is missing, and how to get it."""
     from onceproof.cli import doctor
 
     missing = 0
@@ -293,20 +315,34 @@ def doctor(_options: argparse.Namespace) -> int:
     return NOT_AS_EXPECTED if missing else AS_EXPECTED
 
 
+def setup(options: argparse.Namespace) -> int:
+    """Install what is missing on this machine, or print what would be installed."""
+    from onceproof.cli import setup
+
+    status = setup.setup(dry_run=options.dry_run)
+    if status == AS_EXPECTED and not options.dry_run:
+        _say("setup: everything that a run needs is there")
+    return status
+
+
 def clean(_options: argparse.Namespace) -> int:
+    """Remove what killed or kept runs left on this machine, and print it."""
     from onceproof.harness.cluster import pool
 
     removed = pool.clean(_say)
-    _say("nothing to clean" if not removed else f"{removed} things removed")
+    _say("there was nothing to remove" if not removed else f"{removed} processes, containers and networks removed")
     return AS_EXPECTED
 
 
 def _find(path: Path) -> list[Path]:
-    """A scenario file, all of a folder, or the one of that name that comes with onceproof, with or without `.toml`."""
+    """Return a scenario file, all files in a folder, or the file of a scenario that comes with onceproof.
+
+    Such a scenario is given by its name, with or without `.toml`. Raises BadInput when there is no such file.
+    """
     if path.is_dir():
         files = sorted(path.rglob("*.toml"))
         if not files:
-            raise BadInput(f"{path}: no scenario in this folder; scenarios are TOML files")
+            raise BadInput(f"{path}: there is no scenario in this folder; scenarios are TOML files")
         return files
     if path.exists():
         return [path]
@@ -314,24 +350,27 @@ def _find(path: Path) -> list[Path]:
     for candidate in names:
         if path.name in (candidate.name, candidate.stem) and len(path.parts) == 1:
             return [candidate]
-    raise BadInput(f"{path}: no such scenario; a TOML file, or one of {', '.join(name.stem for name in names)}")
+    allowed = ", ".join(name.stem for name in names)
+    raise BadInput(f"{path}: no such scenario; a TOML file, or one of {allowed} is expected")
 
 
 def _writable(folder: Path) -> Path:
-    """The folder, made when it is not there."""
+    """Return the folder, which is created if it does not exist. Raises BadInput when it cannot be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"{folder}: cannot be a folder to write to: {error.strerror}") from None
+        raise BadInput(f"{folder}: the folder cannot be created: {error.strerror}") from None
     return folder
 
 
 def _run_folder(folder: Path) -> None:
+    """Raise BadInput when there is no such folder."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; a run's folder looks like runs/<name>-<seed>-<time>")
 
 
-def _tell(results: Results, folder: Path) -> None:
+def _print_results(results: Results, folder: Path) -> None:
+    """Print a verdict with its findings, its reasons, the counts, and the path of the report."""
     colours = {"valid": "green", "unknown": "yellow", "invalid": "red"}
     console = Console(highlight=False)
     said = f"[bold {colours[results.verdict]}]{results.name}: {results.headline}[/]  ({results.expectation})"
@@ -350,6 +389,7 @@ def _tell(results: Results, folder: Path) -> None:
 
 
 def _status(results: Results) -> int:
+    """Return the exit status for the results of a run."""
     if any(reason.kind == "harness-error" for reason in results.reasons):
         return FAILED
     return AS_EXPECTED if results.as_expected else NOT_AS_EXPECTED

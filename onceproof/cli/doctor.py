@@ -1,4 +1,4 @@
-"""What a machine needs, what of it is there, and how to get what is not."""
+"""Check that everything a run needs is on this machine, and say how to get what is missing."""
 
 import re
 import subprocess
@@ -9,19 +9,21 @@ from onceproof.harness.artifacts import images, jars
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base.errors import HarnessError
 
-_SETUP = "`make setup` gets it (as root on Debian or Ubuntu)"
+_SETUP = "`onceproof setup` installs it (as root on Debian or Ubuntu)"
 _ASK_DEADLINE_S = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
+    """Something that onceproof needs on a machine: what it is, whether it is there, and how to get it."""
+
     what: str
     ok: bool
     how: str
 
 
 def checks() -> Iterator[Need]:
-    """Each need, in the order in which they build on each other."""
+    """Each need, in the order in which they depend on each other."""
     engine = _answers("docker", "info", "--format", "{{.ServerVersion}}")
     yield Need(what=f"Docker engine {engine or ''}", ok=bool(engine), how=f"start it, or: {_SETUP}")
     compose = _answers("docker", "compose", "version", "--short")
@@ -43,7 +45,7 @@ def _present(tag: str) -> bool:
 
 
 def _answers(*command: str) -> str:
-    """What a command prints (on either stream), or nothing when it is not there or fails."""
+    """What a command prints (on either stream), or an empty string if it is not installed or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_DEADLINE_S, check=False)
     except (OSError, subprocess.TimeoutExpired):

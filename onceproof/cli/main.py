@@ -1,20 +1,22 @@
-"""The command line. Exit status: 0 as expected, 1 not, 2 bad input, 3 the harness failed.
+"""The command line of onceproof. Exit status: 0 as expected, 1 not as expected, 2 bad input, 3 the harness failed.
 
-onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      a run, its verdict, the path of its report
-onceproof run FOLDER [--times N]        all of them on clusters that are used again, and a page that links to each
-onceproof matrix SCENARIO… --kafka V,V --client C,C     each with each, as one table
-onceproof soak [--runs N] [--seed S]    many runs with random faults, and what they add up to
-onceproof bench verify [--records N]    how long a verdict takes, against other readers of the same topics
-onceproof bench wire        what the wire proxy costs a pipeline
-onceproof verify RUN        the verdict again, from the run's folder alone
-onceproof report RUN        the report again
-onceproof list              scenarios, workloads, faults
-onceproof images [V]        build what `docker compose up` needs
-onceproof doctor            what is missing and how to get it
-onceproof clean             remove whatever killed or kept runs left
+onceproof setup [--dry-run]             install what a run needs
+onceproof doctor                        say what is missing and how to get it
+onceproof list                          list scenarios, workloads and faults
+onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      run a scenario, print the verdict and the report's path
+onceproof run FOLDER [--times N]        run all scenarios of a folder on shared clusters, and write a summary page
+onceproof matrix SCENARIO… --kafka V,V --client C,C     run all combinations and print one table
+onceproof soak [--runs N] [--seed S]    run many plans with random faults and summarise them
+onceproof bench verify [--records N]    measure how long a verdict takes, compared with other readers of the topics
+onceproof bench wire                    measure what the request proxy costs a pipeline
+onceproof verify RUN                    judge a run's folder again
+onceproof report RUN                    write a run's report again
+onceproof images [V]                    build the images that `docker compose up` needs
+onceproof clean                         remove what interrupted or kept runs left behind
 """
 
 import argparse
+import importlib.metadata
 import re
 import signal
 import subprocess
@@ -32,10 +34,10 @@ from onceproof.harness.base.errors import BadInput, HarnessError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status. (The console script passes it on to the system.)"""
-    options = _parser().parse_args(arguments)
+    """Run a command and return its exit status, which the console script passes to the system."""
+    options = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not so of a job in the background
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell makes background jobs ignore it
         signal.signal(signal.SIGINT, _interrupt)
     try:
         return int(options.command(options))
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"onceproof: {error}", file=sys.stderr)  # noqa: T201
         return FAILED
     except KeyboardInterrupt:
-        print("onceproof: interrupted; what it started is ended", file=sys.stderr)  # noqa: T201
+        print("onceproof: interrupted; everything that it started has ended", file=sys.stderr)  # noqa: T201
         return FAILED
     except Exception as error:
         if not _of_the_machine(error):
@@ -56,27 +58,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """Ends what runs. A second signal would end the ending, and leave containers behind: it is not heard."""
+    """End the run. Ignore further signals so that cleanup can finish."""
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
-    print("onceproof: interrupted; ending what it started", file=sys.stderr)  # noqa: T201
+    print("onceproof: interrupted; ending everything that it started", file=sys.stderr)  # noqa: T201
     raise KeyboardInterrupt
 
 
 def _of_the_machine(error: Exception) -> bool:
-    """Whether it says what the machine lacks, an engine, a disk, a program: where in our code is no matter then."""
+    """Whether the machine lacks something (an engine, disk space, a program), so that a traceback would not help."""
     return isinstance(error, OSError | subprocess.SubprocessError) or type(error).__module__.startswith("docker.")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="onceproof", description="Proofs of exactly-once on real Kafka clusters.")
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line, with one subparser for each command."""
+    parser = argparse.ArgumentParser(prog="onceproof", description="Prove exactly-once on real Kafka clusters.")
+    parser.add_argument("--version", action="version", version=f"onceproof {importlib.metadata.version('onceproof')}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     _add_run(subcommands)
     _add_matrix(subcommands)
     _add_soak_and_bench(subcommands)
     for name, says, command in (
-        ("verify", "judge a run's folder again; no cluster needed", commands.verify),
+        ("verify", "judge a run's folder again, without a cluster", commands.verify),
         ("report", "write a run's report again", commands.report),
     ):
         again = subcommands.add_parser(name, help=says)
@@ -84,16 +88,23 @@ def _parser() -> argparse.ArgumentParser:
         again.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
         again.set_defaults(command=command)
 
-    images = subcommands.add_parser("images", help="build the images that a version needs")
+    images = subcommands.add_parser("images", help="build the images of a Kafka release")
     images.add_argument("version", nargs="?", default=DEFAULT_KAFKA)
     images.set_defaults(command=commands.images)
-    listing = subcommands.add_parser("list", help="scenarios, workloads and faults")
-    listing.add_argument("--page", type=Path, metavar="FILE", help="write the catalogue's page instead")
-    listing.add_argument("--times", type=Path, metavar="FOLDER", help="with the times of these runs")
+    listing = subcommands.add_parser("list", help="list scenarios, workloads and faults")
+    listing.add_argument("--page", type=Path, metavar="FILE", help="write the catalogue to this Markdown file instead")
+    listing.add_argument(
+        "--times", type=Path, metavar="FOLDER", help="with --page: include the times of the runs in this folder"
+    )
     listing.set_defaults(command=commands.list_all)
+    setup = subcommands.add_parser("setup", help="install what a run needs")
+    setup.add_argument(
+        "--dry-run", action="store_true", help="say what is there and what would be done; change nothing"
+    )
+    setup.set_defaults(command=commands.setup)
     for name, says, simple in (
-        ("doctor", "what is missing and how to get it", commands.doctor),
-        ("clean", "remove whatever killed or kept runs left", commands.clean),
+        ("doctor", "say what is missing and how to get it", commands.doctor),
+        ("clean", "remove what interrupted or kept runs left behind", commands.clean),
     ):
         subcommands.add_parser(name, help=says).set_defaults(command=simple)
     return parser
@@ -101,45 +112,55 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_run(subcommands: Any) -> None:
     run = subcommands.add_parser("run", help="run a scenario")
-    run.add_argument("scenario", type=Path, help="a scenario file (TOML), a folder of them, or the name of one of ours")
-    run.add_argument("--seed", type=int, help="repeats the plan of an earlier run (default: a new one)")
+    run.add_argument("scenario", type=Path, help="a TOML file, a folder of them, or a name that `onceproof list` shows")
+    run.add_argument("--seed", type=int, help="seed of the first run, incremented for each later run (default: random)")
     run.add_argument(
         "--kafka",
         metavar="VERSION",
-        help=f"a release, latest, latest-1, 4.1.x (default: the scenario's, or {DEFAULT_KAFKA})",
+        help=f"a release such as 4.1.2, 4.1.x, latest or latest-1 (default: the scenario's, or {DEFAULT_KAFKA})",
     )
-    run.add_argument("--client", type=_client, help="librdkafka or java, or a version of them: java==3.9.2")
+    run.add_argument("--client", type=_client, help="librdkafka, java, or one version of these: java==3.9.2")
     run.add_argument(
         "--feature",
         type=_level,
         action=_Features,
         default={},
         metavar="NAME=LEVEL",
-        help="a feature of the brokers: transaction.version=1",
+        help="level of a broker feature: transaction.version=1",
     )
-    run.add_argument("--group-protocol", choices=["classic", "consumer"])
-    run.add_argument("--twin", action="store_true", help="without its faults on single requests: must be valid")
-    run.add_argument("--faults", choices=["random"], help="besides the scenario's: drawn from the seed")
-    run.add_argument("--no-faults", action="store_true", help="leave the faults out: what then is valid shows nothing")
-    run.add_argument("--times", type=_positive, default=1, metavar="N", help="each N times, with seeds that follow")
+    run.add_argument("--group-protocol", choices=["classic", "consumer"], help="protocol of the consumer group")
+    run.add_argument(
+        "--twin", action="store_true", help="leave out the faults on single requests; the run must then be valid"
+    )
+    run.add_argument("--faults", choices=["random"], help="add faults that are drawn from the seed")
+    run.add_argument("--no-faults", action="store_true", help="leave out all faults; the run is then vacuous")
+    run.add_argument("--times", type=_positive, default=1, metavar="N", help="run each scenario N times")
     run.add_argument(
         "--mode",
         choices=["full", "ledger"],
         default="full",
-        help="full: read the input topic; ledger: trust what was acknowledged",
+        help="full: read the input topic; ledger: trust the acknowledgements (default: full)",
     )
     run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
-    run.add_argument("--runs", type=Path, default=Path("runs"), help="where the run's folder goes (default: runs)")
+    run.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the run's folder (default: runs)")
     run.add_argument("--quiet", action="store_true", help="print the verdict only")
-    run.add_argument("--spark-master", default="local[2]", help="where collect and verify run (default: local[2])")
+    run.add_argument(
+        "--spark-master", default="local[2]", help="Spark master for collecting and judging (default: local[2])"
+    )
     run.set_defaults(command=commands.run)
 
 
 def _add_matrix(subcommands: Any) -> None:
-    matrix = subcommands.add_parser("matrix", help="scenarios × Kafka versions × clients × features, as one table")
-    matrix.add_argument("scenarios", type=Path, nargs="+", help="scenario files, folders of them, or names of ours")
+    matrix = subcommands.add_parser("matrix", help="run scenarios × Kafka versions × clients × features")
     matrix.add_argument(
-        "--kafka", type=_listed(str), default=[], metavar="V,V", help="releases, latest, latest-1, 4.1.x"
+        "scenarios", type=Path, nargs="+", help="TOML files, folders of them, or names that `onceproof list` shows"
+    )
+    matrix.add_argument(
+        "--kafka",
+        type=_listed(str),
+        default=[],
+        metavar="V,V",
+        help="releases such as 4.1.2, 4.1.x, latest or latest-1",
     )
     matrix.add_argument("--client", type=_listed(_client), default=[], metavar="C,C", help="librdkafka, java==3.9.2, …")
     matrix.add_argument(
@@ -148,40 +169,56 @@ def _add_matrix(subcommands: Any) -> None:
         action=_Features,
         default={},
         metavar="NAME=L,L",
-        help="levels of a feature of the brokers: transaction.version=1,2",
+        help="levels of a broker feature: transaction.version=1,2",
     )
-    matrix.add_argument("--group-protocol", type=_listed(_protocol), default=[], metavar="P,P")
-    matrix.add_argument("--times", type=_positive, default=1, metavar="N", help="each cell N times")
-    matrix.add_argument("--seed", type=int, help="of the first run; each next one has the next (default: a new one)")
-    matrix.add_argument("--json", type=Path, metavar="FILE", help="the cells as JSON (default: beside the page)")
     matrix.add_argument(
-        "--against", type=Path, metavar="FILE", help="an earlier --json; exit status 1 when a cell came out otherwise"
+        "--group-protocol", type=_listed(_protocol), default=[], metavar="P,P", help="classic, consumer"
+    )
+    matrix.add_argument("--times", type=_positive, default=1, metavar="N", help="run each cell N times")
+    matrix.add_argument(
+        "--seed", type=int, help="seed of the first run, incremented for each later run (default: random)"
+    )
+    matrix.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the cells to this file (default: next to the page)"
+    )
+    matrix.add_argument(
+        "--against", type=Path, metavar="FILE", help="compare with an earlier --json; exit status 1 if a cell differs"
     )
     matrix.add_argument("--dry-run", action="store_true", help="print the cells and run none")
-    matrix.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs go (default: runs)")
+    matrix.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the matrix's folder (default: runs)")
     matrix.add_argument("--quiet", action="store_true", help="print the table only")
     matrix.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     matrix.set_defaults(command=commands.matrix)
 
 
 def _add_soak_and_bench(subcommands: Any) -> None:
-    soak = subcommands.add_parser("soak", help="many runs with faults drawn from seeds, and what they add up to")
-    soak.add_argument("scenarios", type=Path, nargs="*", help="scenario files (default: those of scenarios/soak)")
-    soak.add_argument("--runs", type=_positive, default=50, dest="count", metavar="N", help="how many (default: 50)")
-    soak.add_argument("--seed", type=int, default=1, help="of the first run; each next one has the next (default: 1)")
-    soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="where it goes (default: runs/soak)")
-    soak.add_argument("--quiet", action="store_true", help="print a line a run, and the sum")
+    soak = subcommands.add_parser("soak", help="run many plans with random faults and summarise them")
+    soak.add_argument("scenarios", type=Path, nargs="*", help="TOML files or folders (default: scenarios/soak)")
+    soak.add_argument(
+        "--runs", type=_positive, default=50, dest="count", metavar="N", help="number of runs (default: 50)"
+    )
+    soak.add_argument(
+        "--seed", type=int, default=1, help="seed of the first run, incremented for each later run (default: 1)"
+    )
+    soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="folder of the runs (default: runs/soak)")
+    soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
     soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     soak.set_defaults(command=commands.soak)
 
-    bench = subcommands.add_parser("bench", help="how long it takes, against others, in one run")
+    bench = subcommands.add_parser("bench", help="measure verdicts, or the request proxy")
     bench.add_argument("what", choices=["verify", "wire"])
-    bench.add_argument("--records", type=_positive, default=1_000_000, metavar="N", help="inputs (default: 1_000_000)")
     bench.add_argument(
-        "--sizes", type=_sizes, default=[100, 1000], metavar="B,B", help="bytes of a record (default: 100,1000)"
+        "--records", type=_positive, default=1_000_000, metavar="N", help="number of inputs (default: 1_000_000)"
     )
-    bench.add_argument("--rounds", type=_positive, default=3, metavar="N", help="turns of each reader (default: 3)")
-    bench.add_argument("--folder", type=Path, default=Path("runs/bench"), help="where it goes (default: runs/bench)")
+    bench.add_argument(
+        "--sizes", type=_sizes, default=[100, 1000], metavar="B,B", help="record sizes in bytes (default: 100,1000)"
+    )
+    bench.add_argument(
+        "--rounds", type=_positive, default=3, metavar="N", help="measurements of each reader (default: 3)"
+    )
+    bench.add_argument(
+        "--folder", type=Path, default=Path("runs/bench"), help="folder of the results (default: runs/bench)"
+    )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
     bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     bench.set_defaults(command=commands.bench)
@@ -195,7 +232,7 @@ def _positive(text: str) -> int:
 
 def _client(text: str) -> str:
     if not re.fullmatch(CLIENT, text):
-        raise argparse.ArgumentTypeError(f"{text!r}: allowed: librdkafka, java, or with a version: java==3.9.2")
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: librdkafka, java, or one version of these: java==3.9.2")
     return text
 
 
@@ -215,17 +252,17 @@ def _levels(text: str) -> tuple[str, list[int]]:
 def _level(text: str) -> tuple[str, int]:
     name, levels = _levels(text)
     if len(levels) > 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: one level")
+        raise argparse.ArgumentTypeError(f"{text!r}: only one level is allowed here")
     return name, levels[0]
 
 
 def _listed(one: Callable[[str], str]) -> Callable[[str], list[str]]:
-    """What is given with commas between."""
+    """A parser of values that are separated by commas."""
     return lambda text: [one(part) for part in text.split(",")]
 
 
 class _Features(argparse.Action):
-    """Collects NAME=… into a mapping."""
+    """Collect NAME=LEVEL options into a mapping."""
 
     def __call__(self, _parser: object, options: argparse.Namespace, value: Any, _option: str | None = None) -> None:
         setattr(options, self.dest, {**getattr(options, self.dest), value[0]: value[1]})
@@ -234,7 +271,7 @@ class _Features(argparse.Action):
 def _sizes(text: str) -> list[int]:
     sizes = [_positive(part) for part in text.split(",")]
     if not all(64 <= size <= 1_000_000 for size in sizes):
-        raise argparse.ArgumentTypeError(f"{text!r}: allowed: sizes from 64 to 1000000 bytes, with commas between")
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: sizes from 64 to 1000000 bytes, separated by commas")
     return sizes
 
 

@@ -123,7 +123,8 @@ def keys(model: type[BaseModel], besides: type[BaseModel] | None = None) -> str:
 
 def description(model: type[BaseModel], key: str) -> str:
     """What a key means, by its field or by the docstring of its model or of one that the model derives from. Empty if
-    none of them says it."""
+    none of them says it.
+    """
     if says := model.model_fields[key].description:
         return says
     for each in model.__mro__:

@@ -78,8 +78,8 @@ def _dotted(config: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def client(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Client]:
-    client = Client(cluster, request.node.name.split("[")[0].replace("_", "-") + str(time.time_ns()))
+def client(chaos_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Client]:
+    client = Client(chaos_cluster, request.node.name.split("[")[0].replace("_", "-") + str(time.time_ns()))
     yield client
     client.admin.delete_topics([client.name])
 
@@ -126,7 +126,7 @@ def test_c2_idempotence_cannot_be_had_with(client: Client, config: dict[str, Any
 
 
 def test_c3_an_id_that_expired_is_a_clean_error_and_the_next_producer_works(
-    onceproof_clusters: Any, request: pytest.FixtureRequest
+    chaos_clusters: Any, request: pytest.FixtureRequest
 ) -> None:
     spec = ClusterSpec(
         settings={
@@ -134,7 +134,7 @@ def test_c3_an_id_that_expired_is_a_clean_error_and_the_next_producer_works(
             "transaction.remove.expired.transaction.cleanup.interval.ms": 500,
         }
     )
-    client = Client(onceproof_clusters.get(spec), "c3")
+    client = Client(chaos_clusters.get(spec), "c3")
     producer = client.transactional()
     transact(client, producer)
     until("the id to expire", lambda: client.name not in client.admin.transactional_ids(client.name), deadline_s=30)

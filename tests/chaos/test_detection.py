@@ -207,7 +207,7 @@ def test_a_fault_without_effect_makes_the_run_vacuous(
     chaos: Chaos, fault: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A phase that never comes; a zombie that is woken long before its session ends."""
-    monkeypatch.setattr("harness.nemesis._PHASE_DEADLINE_S", 8.0)
+    monkeypatch.setattr("onceproof.run.nemesis._PHASE_DEADLINE_S", 8.0)
     raw = quiet_scenario().model_dump(exclude={"faults"}) | {"faults": [fault]}
     results = chaos.run(scenario.parse(raw, where="test"))
     assert results.headline == "unknown: vacuous"

@@ -86,8 +86,8 @@ class Written:
 
 
 @pytest.fixture(scope="module")
-def written(cluster: Cluster) -> Iterator[Written]:
-    written = Written(cluster)
+def written(chaos_cluster: Cluster) -> Iterator[Written]:
+    written = Written(chaos_cluster)
     yield written
     with suppress(Exception):  # a test that failed may have left it in any state
         written.producer.abort_transaction(_CALL_S)
@@ -132,9 +132,9 @@ def test_what_is_aborted_or_open_is_seen_by_who_asks_for_it(written: Written) ->
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_each_codec_and_more_records_than_a_poll_gives(cluster: Cluster, codec: str) -> None:
-    name, bootstrap = f"topics-{codec}-{time.time_ns()}", cluster.bootstrap(topology.OBSERVER_LANE)
-    cluster.admin.create_topics([name], partitions=1, replicas=3, config={})
+def test_each_codec_and_more_records_than_a_poll_gives(chaos_cluster: Cluster, codec: str) -> None:
+    name, bootstrap = f"topics-{codec}-{time.time_ns()}", chaos_cluster.bootstrap(topology.OBSERVER_LANE)
+    chaos_cluster.admin.create_topics([name], partitions=1, replicas=3, config={})
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "enable.idempotence": True})
     for number in range(_MANY):
         producer.produce(name, b"%012d" % number + b"x" * (number % 7 * 150), headers=[(HEADER, _RIGHT)])
@@ -145,7 +145,7 @@ def test_each_codec_and_more_records_than_a_poll_gives(cluster: Cluster, codec: 
         "digest = xxhash64(key, value)"
     )
     assert frame.count() == same.count() == _MANY
-    cluster.admin.delete_topics([name])
+    chaos_cluster.admin.delete_topics([name])
 
 
 def test_an_end_that_cannot_be_reached_fails(written: Written) -> None:

@@ -64,14 +64,14 @@ class Lane:
 
 
 @pytest.fixture
-def lane(cluster: Cluster) -> Iterator[Lane]:
-    lane = Lane(cluster)
+def lane(chaos_cluster: Cluster) -> Iterator[Lane]:
+    lane = Lane(chaos_cluster)
     try:
         yield lane
     finally:
-        cluster.take_wire_out()
+        chaos_cluster.take_wire_out()
         lane.admin.delete_topics([lane.topic])
-        assert cluster.healthy()
+        assert chaos_cluster.healthy()
 
 
 def test_held_past_the_clients_patience_it_arrives_when_it_is_released(lane: Lane) -> None:

@@ -17,10 +17,12 @@ GROSS = "(number % 100 + 1) * 119 div 100"
 
 
 def gross(number: int) -> int:
+    """The amount of an order with tax, in whole units."""
     return (number % 100 + 1) * 119 // 100
 
 
 def invoice(source: Source) -> Iterator[Output]:
+    """One invoice for each order."""
     number = payload.number(source.value)
     if number is None:  # not a record of the generator
         return
