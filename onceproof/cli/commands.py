@@ -22,7 +22,6 @@ from onceproof.harness.artifacts import clients, jars
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
-from onceproof.harness.context.fault import Wired
 from onceproof.harness.model import registry
 from onceproof.harness.model.scenario import Expect, Scenario
 from onceproof.harness.model.spec import RandomSpec, WorkloadSpec
@@ -133,6 +132,8 @@ def _twin(loaded: Scenario) -> Scenario:
 
     Raises BadInput when the scenario has no such fault.
     """
+    from onceproof.harness.context.fault import Wired
+
     faults = tuple(each for each in loaded.faults if not isinstance(registry.fault(each.name), Wired))
     if len(faults) == len(loaded.faults):
         raise BadInput(f"--twin: the scenario {loaded.name} has no fault on single requests to leave out")

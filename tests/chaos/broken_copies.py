@@ -1,4 +1,4 @@
-"""Pipelines that are broken in one place, as an edit of workloads/copy.py or workloads/sums.py would break them."""
+"""Pipelines with one mistake each, as an edit of workloads/copy.py or workloads/sums.py could introduce it."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -30,11 +30,11 @@ def doubles(place: tuple[int, int]) -> Callable[[Source], Iterator[Output]]:
 
 
 def skips_in_transaction(count: int) -> Callable[[Source], Iterator[Output]]:
-    """Leaves out the first record of a worker's transaction `count`."""
+    """Leave out the first record of worker 0's transaction number `count`."""
     skipped: list[tuple[int, int]] = []
 
     def transform(source: Source) -> Iterator[Output]:
-        worker = sys._getframe(1).f_locals["self"]  # the loop that asks; a pipeline does not know its transaction
+        worker = sys._getframe(1).f_locals["self"]  # the calling loop, since a pipeline does not know its transaction
         place = (source.partition, source.offset)
         if worker._transaction == count and worker._child.config["worker"] == 0 and not skipped:
             skipped.append(place)
@@ -45,7 +45,7 @@ def skips_in_transaction(count: int) -> Callable[[Source], Iterator[Output]]:
 
 
 class KeepsWhatWasAborted(Sums):
-    """Takes a partition's state up once, and not again after an abort."""
+    """Restores the state of a partition once, and not again after an abort."""
 
     def restore(self, partition: int, records: Iterable[tuple[bytes, bytes]]) -> None:
         if partition not in self._sums:

@@ -1,4 +1,4 @@
-"""What a configuration promises, held against a real cluster, by the errors' own names.
+"""What clients and brokers promise for a configuration, tested on a real cluster by the names of the errors.
 
 librdkafka's errors have the broker's names, or, where the client decides by itself, names with an underscore. The Java
 client throws an exception of its own for each. What a deleted position leads to is the scenario
@@ -21,7 +21,7 @@ from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.model.spec import ClusterSpec
 
 pytestmark = [pytest.mark.chaos, pytest.mark.quick]
-_TOO_LONG_MS = 1_000_000  # transaction.max.timeout.ms is 900,000 unless somebody sets it
+_TOO_LONG_MS = 1_000_000  # transaction.max.timeout.ms is 900,000 by default
 _CALL_S = 15
 
 
@@ -63,7 +63,7 @@ class Client:
         return jpype.JClass("org.apache.kafka.clients.producer.KafkaProducer")(properties)
 
     def read(self, isolation: str, seconds: float = 2) -> int:
-        """How many records a consumer gets from the beginning on."""
+        """The number of records that a consumer reads from the beginning of the topic."""
         found = 0
         with closing(self.consumer(isolation_level=isolation)) as reader:
             reader.assign([TopicPartition(self.name, 0, OFFSET_BEGINNING)])
@@ -232,7 +232,7 @@ def test_c7_a_pending_position_is_waited_for(client: Client) -> None:
 def transact(
     client: Client, producer: Producer, position: TopicPartition | None = None, reader: Consumer | None = None
 ) -> None:
-    """One transaction with one record, and a position when there is one."""
+    """Commit one transaction with one record and, if it is given, the offset in `position`."""
     producer.begin_transaction()
     producer.produce(client.name, b"right")
     if position is not None and reader is not None:

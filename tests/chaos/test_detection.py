@@ -1,4 +1,4 @@
-"""What must be found on a real cluster, and what must not be called valid: strangers, broken copies, empty runs."""
+"""Anomalies that must be found on a real cluster: foreign records, broken pipelines, and runs that show nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ BROKEN = Path(__file__).parent / "broken_copies.py"
 
 
 def quiet_scenario(workload: str = "copy", **work: Any) -> scenario.Scenario:
-    """A short run without faults: what breaks it is in the workload or done by the test."""
+    """A short run without faults. The mistake is in the workload, or the test introduces it."""
     raw = {
         "name": "detection",
         "about": "a short run",
@@ -35,8 +35,10 @@ def samples(results: Any, cls: str) -> list[dict[str, Any]]:
 def write(
     run: Run, *, partition: int, key: bytes, value: bytes, header: bytes | None = None, end: str | None = None
 ) -> int:
-    """Write one record to the output, as somebody who does not belong there; return its offset. `end`: in a transaction
-    that ends so."""
+    """Write one record to the output from outside the pipeline, and return its offset.
+
+    With `end`, the record is in a transaction that ends with `commit` or `abort`.
+    """
     offsets: list[int] = []
     identity = {"transactional.id": f"intruder-{run.names.prefix}"} if end else {}
     producer = Producer({"bootstrap.servers": run.cluster.bootstrap(0), "enable.idempotence": True, **identity})
@@ -58,7 +60,7 @@ def write(
 
 
 def sent(run: Run, partition: int) -> dict[str, Any]:
-    """An input of that partition as it was sent: number, key, value, offset."""
+    """One input of the partition as it was sent: number, key, value, offset."""
     rows = (
         row
         for part in sorted((run.folder / "ledger").glob("sent-*.parquet"))
@@ -72,7 +74,7 @@ def sent(run: Run, partition: int) -> dict[str, Any]:
 
 @pytest.mark.chaos
 def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos) -> None:
-    """Six mutants of the topics themselves, each in a partition of its own, written once the run is at rest."""
+    """Six changes to the topics, each in its own partition, are made when the run is at rest."""
     written: dict[str, tuple[int, int]] = {}
     copied: dict[int, int] = {}
 
@@ -120,7 +122,7 @@ def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos
 
 @pytest.mark.chaos
 def test_outputs_deleted_before_collect_are_not_called_lost(chaos: Chaos) -> None:
-    """The seventh mutant of the topics: somebody deletes the head of an output partition."""
+    """The first records of an output partition are deleted when the run is at rest."""
 
     def delete(run: Run) -> None:
         run.cluster.admin.delete_records({(run.names.topic("output"), 1): 100})
@@ -206,7 +208,7 @@ def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_fou
 def test_a_fault_without_effect_makes_the_run_vacuous(
     chaos: Chaos, fault: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A phase that never comes; a zombie that is woken long before its session ends."""
+    """A phase that is never reached, and a zombie that is resumed long before its session times out."""
     monkeypatch.setattr("onceproof.run.nemesis._PHASE_DEADLINE_S", 8.0)
     raw = quiet_scenario().model_dump(exclude={"faults"}) | {"faults": [fault]}
     results = chaos.run(scenario.parse(raw, where="test"))
@@ -216,7 +218,7 @@ def test_a_fault_without_effect_makes_the_run_vacuous(
 
 @pytest.mark.chaos
 def test_same_scenario_and_seed_same_plan_and_same_faults(chaos: Chaos) -> None:
-    """Two runs: equal plan.json, and each fault at the same role, worker, phase and count."""
+    """Two runs have equal plans, and each fault hits the same role, worker, phase and count."""
     raw = quiet_scenario().model_dump(exclude={"faults"}) | {
         "faults": [
             {

@@ -1,4 +1,4 @@
-"""The harness itself on real clusters: two at once, one that is killed in the middle, and nothing left behind."""
+"""The harness on real clusters: two clusters at once, and a harness that is killed in the middle of a run."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ lasts_s = 100
 
 @pytest.fixture
 def bystander() -> Iterator[str]:
-    """A container of somebody else, which must be left alone."""
+    """A container that does not belong to onceproof and must not be touched."""
     client = docker.from_env()
     image = next(tag for image in client.images.list() for tag in image.tags if tag.startswith("onceproof/jre"))
     container = client.containers.run(image, ["sleep", "300"], detach=True, labels={"somebody": "else"})
@@ -53,7 +53,7 @@ def bystander() -> Iterator[str]:
 
 
 def of_cluster(name: str) -> tuple[int, int]:
-    """How many containers and networks a cluster has."""
+    """The number of containers and of networks that a cluster has."""
     client = docker.from_env()
     try:
         label: dict[str, Any] = {"label": f"{LABEL}={name}"}
@@ -63,13 +63,13 @@ def of_cluster(name: str) -> tuple[int, int]:
 
 
 def partitions_of(cluster: Cluster, topic: str) -> int:
-    """How many partitions a topic has; 0 while the cluster does not list it."""
+    """The number of partitions of a topic; 0 while the cluster does not list the topic."""
     return len(cluster.admin.partitions(topic)) if topic in cluster.admin.topics() else 0
 
 
 @pytest.mark.chaos
 def test_two_clusters_at_once_in_one_process() -> None:
-    """Different kinds, so that neither is the session's; both up, then both down."""
+    """The specs differ from each other and from that of the session's cluster, so that two new clusters start."""
     specs = [ClusterSpec(settings={"num.io.threads": count}) for count in (5, 6)]
     with contextlib.ExitStack() as both:
         clusters: list[Cluster] = [both.enter_context(pool.lease(spec, keep=False)) for spec in specs]
@@ -84,7 +84,7 @@ def test_two_clusters_at_once_in_one_process() -> None:
 
 @pytest.mark.chaos
 def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: str) -> None:
-    """kill -9 while a worker is stopped and a broker paused: `clean` leaves nothing, and others alone."""
+    """After kill -9 with a stopped worker and a paused broker, `clean` removes what onceproof left and nothing else."""
     (tmp_path / "s.toml").write_text(SCENARIO)
     environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path / "home")}
     (tmp_path / "home").mkdir()

@@ -1,6 +1,6 @@
-"""The scenarios that come with onceproof, each with the verdict that it expects; those of one release share a cluster.
+"""Each scenario that comes with onceproof has the verdict that it expects. Runs of one release share a cluster.
 
-`-m "chaos and quick"` takes a few of each kind; `-m "not long"` leaves out the rest of them.
+`-m quick` selects a few scenarios of each kind, and `-m "not long"` leaves out all others.
 """
 
 import pytest
@@ -9,7 +9,7 @@ from onceproof.harness.base.paths import scenarios_dir
 from onceproof.harness.model import scenario
 from onceproof.pytest_plugin import Chaos
 
-# A choice over the kinds of fault, of control and of pipeline: the ones that break first when something is wrong.
+# A few of each kind of fault, control and pipeline: the ones that fail first if something is wrong.
 QUICK = {
     "bank-worker-killed",
     "chain-records-deleted",
@@ -21,7 +21,7 @@ QUICK = {
     "copy-zombie-generation",
     "late-end-txn",
 }
-# The main job is `make chaos`, the soak's are for the soak.
+# `make chaos` runs the main scenario, and `onceproof soak` runs those of scenarios/soak.
 FOLDERS = ("pipelines", "controls", "faults", "bugs", "upgrades")
 ALL = {path.stem: path for folder in FOLDERS for path in sorted((scenarios_dir() / folder).glob("*.toml"))}
 
@@ -38,7 +38,7 @@ def test_scenario(chaos: Chaos, name: str) -> None:
 @pytest.mark.quick
 @pytest.mark.parametrize("name", ["copy-hijacked", "control-at-least-once"])
 def test_without_its_faults_nothing_is_shown(chaos: Chaos, name: str) -> None:
-    """Neither what must hold nor what must be found out: the verdict rests on the fault."""
+    """Without its faults, neither a valid nor an invalid scenario has a verdict other than vacuous."""
     results = chaos.start(ALL[name], faults=False).all()
     assert results.headline == "unknown: vacuous"
     assert "left out" in " ".join(reason.says for reason in results.reasons)

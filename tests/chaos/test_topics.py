@@ -1,4 +1,4 @@
-"""What Spark reads of a topic is what is there, each column of it; and a range that cannot be read fails the query."""
+"""Spark reads each column of each record of a topic, and a query fails if a range cannot be read completely."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _VALUES = (
 _HEADERS: tuple[list[tuple[str, bytes | None]], ...] = (
     [(HEADER, _RIGHT)],
     [("trace", b"x"), (HEADER, _RIGHT), ("more", b"")],
-    # What is no header of ours:
+    # Headers that are no provenance header:
     [],
     [("trace", _RIGHT)],
     [(HEADER, _RIGHT), (HEADER, _RIGHT)],
@@ -50,8 +50,10 @@ _HEADERS: tuple[list[tuple[str, bytes | None]], ...] = (
 
 
 class Written:
-    """A topic of two partitions; in the first: 12 records that were committed, 3 that were aborted, and 2 that are open
-    until the test ends, each transaction in a batch of its own."""
+    """A topic with two partitions. The first has 12 committed and 3 aborted records, and 2 in an open transaction.
+
+    Each transaction is one batch. The open transaction ends with the tests of the module.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.admin: Admin = cluster.admin
@@ -89,10 +91,10 @@ class Written:
 def written(chaos_cluster: Cluster) -> Iterator[Written]:
     written = Written(chaos_cluster)
     yield written
-    with suppress(Exception):  # a test that failed may have left it in any state
+    with suppress(Exception):  # a failed test may have left it in any state
         written.producer.abort_transaction(_CALL_S)
     written.admin.delete_topics([written.name])
-    del written.producer  # it would look for its cluster for ever
+    del written.producer  # it would try to reach its cluster forever
 
 
 def test_each_column_of_each_record_is_read(written: Written) -> None:

@@ -1,4 +1,4 @@
-"""The wire proxy on a real cluster: what it can do to one Produce, by what the client is told and what the log has."""
+"""The request proxy on a real cluster: each action on a Produce request, by what the client sees and the log holds."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _GIVES_UP_MS = 3000
 
 
 class Lane:
-    """One lane through the wire proxy, a topic of its own, and the proxy's journal."""
+    """One lane that leads through the request proxy, its own topic, and the journal of the proxy."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.admin = cluster, cluster.admin
@@ -38,7 +38,7 @@ class Lane:
         self.wire.rule("the-rule", links=self.links, action=action, api="Produce", **more)
 
     def produce(self, while_waiting: Callable[[], None] = lambda: None) -> str | None:
-        """Send one record and wait for its answer; the error's name, or None."""
+        """Send one record and wait for its response. Returns the name of the error, or None."""
         told: list[Any] = []
         producer = Producer(
             {
@@ -80,7 +80,7 @@ def test_held_past_the_clients_patience_it_arrives_when_it_is_released(lane: Lan
     assert lane.records() == 0
     lane.wire.release("the-rule")
     until("the record", lambda: lane.records() == 1, deadline_s=10)
-    assert len(lane.events("matched")) >= 2  # it asked again, on another connection
+    assert len(lane.events("matched")) >= 2  # the client repeated the request on another connection
     assert {event["client"] for event in lane.events("matched")} == {"lane-test"}
 
 
@@ -89,7 +89,7 @@ def test_only_the_first_is_held_when_one_is_meant(lane: Lane) -> None:
     assert lane.produce() is None
     lane.wire.release("the-rule")
     until("the held one's answer", lambda: lane.events("answered"), deadline_s=10)
-    assert lane.records() == 1  # the broker knew its sequence number
+    assert lane.records() == 1  # the broker had seen its sequence number before
 
 
 def test_a_dropped_response_is_asked_for_again(lane: Lane) -> None:

@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ def session(master: str = "local[2]") -> SparkSession:
         if _started:
             return _started[0]
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on PATH
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
         # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
