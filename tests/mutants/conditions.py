@@ -63,13 +63,14 @@ _PACK = 20  # mutants: more of them answer later, fewer of them in all later sti
 
 _HEAD = """# Conditions
 
-Each condition of each verifier, taken out alone, and the mutants (mutants.md) that are then judged otherwise. `make
-conditions` does it and writes this table; a condition that no mutant needs has nobody in the last column, and fails it.
-"What is said of 16 together" are the reasons for `unknown` of 16 mutants in one folder; "fails" is a check that raises.
-Lines marked `# speed` in the source decide how fast the answer comes, not which; they are left alone.
-{judged} of {all} conditions have been judged.
+Removing any one condition from a verifier must change the result for at least one mutant ([mutants](mutants.md)). `make
+conditions` removes them one by one and writes this table. A condition that no mutant needs has **nobody** in the last
+column, and the command fails.
+"(what is said of 16 together)" means that the reasons for `unknown` of 16 mutants in one folder change; "(fails: …)"
+means that a check raises. Lines marked `# speed` in the source decide how fast a verdict is reached and not which one,
+and are not removed. {judged} of {all} conditions have been judged.
 
-| verifier | line | taken out | then judged otherwise |
+| verifier | line | removed | results that change |
 |---|---|---|---|
 """
 

@@ -45,10 +45,10 @@ MODULES = (
 )
 _HEAD = """# Mutants
 
-Small runs of real clusters (tests/mutants/runs), each broken in one way, and what the verifiers must find then: this
-class at these places, and nothing else. `make mutants` judges them and writes this table. A mutant of which nothing
-must be found is one that a verifier could take for an anomaly and must not. The counts are findings: one lost input,
-two copies of a duplicate.
+Each mutant changes a recorded run of a real cluster (tests/mutants/runs) in one way. The verifiers must then find
+exactly the classes and coordinates that the mutant names, and nothing else. `make mutants` judges them and writes this
+table. A mutant with "nothing" is a change that must not be taken for an anomaly. The counts are findings: one for a lost
+input, two for the copies of a duplicate.
 
 """
 
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _table(judged: Sequence[tuple[Mutant, Expected, Found]], damaged: Sequence[tuple[str, str, str]]) -> str:
     """All mutants in Markdown."""
-    lines = ["| mutant | run | what happened | must be found, and is |", "|---|---|---|---|"]
+    lines = ["| mutant | run | what was changed | expected and found |", "|---|---|---|---|"]
     for each, wanted, found in judged:
         says = ", ".join(f"{cls} × {len(places)}" for cls, places in sorted(wanted.items())) or "nothing"
         mark = "" if found.findings == wanted else "**SURVIVED** "
