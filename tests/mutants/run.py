@@ -47,8 +47,8 @@ _HEAD = """# Mutants
 
 Each mutant changes a recorded run of a real cluster (tests/mutants/runs) in one way. The verifiers must then find
 exactly the classes and coordinates that the mutant names, and nothing else. `make mutants` judges them and writes this
-table. A mutant with "nothing" is a change that must not be taken for an anomaly. The counts are findings: one for a lost
-input, two for the copies of a duplicate.
+table. A mutant with "nothing" is a change that must not be taken for an anomaly. The counts are findings: one for a
+lost input, two for the copies of a duplicate.
 
 """
 
