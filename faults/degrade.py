@@ -42,7 +42,7 @@ _TOXICS: Mapping[str, Mapping[str, int]] = {
 class DegradeSpec(LinksSpec):
     """The keys of `degrade`, in addition to those of `LinksSpec`.
 
-    - `toxic`: how the links are degraded. The values are those of Toxiproxy; the attributes are fixed, see `_TOXICS`.
+    - `toxic`: how the links are degraded. The values are those of Toxiproxy; what each of them does is listed above.
     """
 
     toxic: Literal["latency", "bandwidth", "slicer", "slow_close", "reset_peer", "timeout", "limit_data"]

@@ -36,7 +36,7 @@ from onceproof.harness.record.history import Events
 class PartitionSpec(LinksSpec):
     """The keys of `partition`, in addition to those of `LinksSpec`.
 
-    - `mode`: `cut`, `blackhole`, `stall` or `responses-lost`; see the module's text.
+    - `mode`: `cut`, `blackhole`, `stall` or `responses-lost`, as described above.
     """
 
     mode: Mode

@@ -32,7 +32,7 @@ _KILLED = 137  # the exit code of a container ended by SIGKILL
 class StopSpec(NodeSpec):
     """The key of `stop`.
 
-    - `target`: a node as for `NodeSpec`, or `every-broker` for each broker in turn.
+    - `target`: a node by its number or role, as for `kill`, or `every-broker` for each broker in turn.
     """
 
     target: Annotated[str, Key(pattern=f"^(every-broker|{NODE_ROLE})$")]

@@ -2,7 +2,7 @@
 
 onceproof setup [--dry-run]             install what a run needs
 onceproof doctor                        say what is missing and how to get it
-onceproof list                          list scenarios, workloads and faults
+onceproof list                          list scenarios, workloads, faults, checks and systems
 onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      run a scenario, print the verdict and the report's path
 onceproof run FOLDER [--times N]        run all scenarios of a folder on shared clusters, and write a summary page
 onceproof matrix SCENARIO… --kafka V,V --client C,C     run all combinations and print one table
@@ -91,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
     images = subcommands.add_parser("images", help="build the images of a Kafka release")
     images.add_argument("version", nargs="?", default=DEFAULT_KAFKA)
     images.set_defaults(command=commands.images)
-    listing = subcommands.add_parser("list", help="list scenarios, workloads and faults")
+    listing = subcommands.add_parser("list", help="list scenarios, workloads, faults, checks and systems")
     listing.add_argument("--page", type=Path, metavar="FILE", help="write the catalogue to this Markdown file instead")
     listing.add_argument(
         "--times", type=Path, metavar="FOLDER", help="with --page: include the times of the runs in this folder"

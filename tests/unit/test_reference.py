@@ -133,3 +133,12 @@ def test_every_scenario_that_a_page_shows_is_accepted(raw: str, monkeypatch: pyt
 def test_pages_are_written(tmp_path: Path) -> None:
     assert reference.main([str(tmp_path / "new" / "folder")]) == 0
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == set(pages())
+
+
+def test_the_examples_of_the_page_are_the_tested_files() -> None:
+    """The page includes the files of the example package, and a formatter has not changed the markers."""
+    page = (ROOT / "docs" / "extending.md").read_text()
+    extras = ROOT / "docs" / "examples" / "onceproof-extras"
+    for name in ("pyproject.toml", *(f"onceproof_extras/{part}.py" for part in ("fault", "check", "workload"))):
+        assert (extras / name).is_file()
+        assert f'--8<-- "examples/onceproof-extras/{name}"' in page
