@@ -85,5 +85,4 @@ BANK = Workload(
         amount=f"CASE topic WHEN 'debits' THEN -({AMOUNT}) WHEN 'credits' THEN {AMOUNT} END",
         over="CASE WHEN topic IN ('debits', 'credits') THEN 'account' END",
     ),
-    rows=("W5",),
 )

@@ -33,12 +33,10 @@ CHAIN = Workload(
     expected=one_on_each("output"),
     topics=_WRITES,
     intermediate_topic="middle",
-    rows=("W6",),
 )
 READ_UNCOMMITTED = replace(
     CHAIN,
     name="chain-read-uncommitted",
     about="Broken on purpose: the second service of a chain reads under read_uncommitted.",
     wiring=Wiring(isolation="read_uncommitted"),
-    rows=("N7",),
 )

@@ -23,53 +23,45 @@ AT_LEAST_ONCE = replace(
     name="copy-at-least-once",
     about="Broken on purpose: offsets are committed after the output, without a transaction.",
     wiring=replace(COPY.wiring, transactional=False, position="after"),
-    rows=("N1",),
 )
 AT_MOST_ONCE = replace(
     COPY,
     name="copy-at-most-once",
     about="Broken on purpose: offsets are committed before the output, without a transaction.",
     wiring=replace(COPY.wiring, transactional=False, position="before"),
-    rows=("N2",),
 )
 AUTO_COMMIT = replace(
     COPY,
     name="copy-auto-commit",
     about="Broken on purpose: offsets are committed by the consumer's auto-commit, every 500 ms.",
     wiring=replace(COPY.wiring, transactional=False, position="auto"),
-    rows=("N3",),
 )
 POSITION_APART = replace(
     COPY,
     name="copy-position-apart",
     about="Broken on purpose: the output is in a transaction, but the consumer commits the offsets after it.",
     wiring=replace(COPY.wiring, position="after"),
-    rows=("N4",),
 )
 RANDOM_ID = replace(
     FIXED,
     name="copy-random-id",
     about="Broken on purpose: a new transactional id for each process, so that a successor fences no zombie.",
     wiring=replace(FIXED.wiring, transactional_id_scope="process"),
-    rows=("N5",),
 )
 NO_GENERATION = replace(
     FIXED,
     name="copy-no-generation",
     about="Broken on purpose: a worker that takes over partitions has another transactional id, and fences no zombie.",
-    rows=("N6",),
 )
 NO_SEEK_BACK = replace(
     COPY,
     name="copy-no-seek-back",
     about="Broken on purpose: after an abort the worker does not seek back to the committed offsets.",
     wiring=replace(COPY.wiring, seek_back=False),
-    rows=("N8",),
 )
 NOT_IDEMPOTENT = replace(
     PRODUCE,
     name="produce-not-idempotent",
     about="Broken on purpose: the producer retries without idempotence.",
     wiring=replace(PRODUCE.wiring, idempotent=False),
-    rows=("N10",),
 )

@@ -35,26 +35,22 @@ COPY = Workload(
     about="Copy: one output for each input; outputs and committed offsets are in one transaction.",
     transform=copy,
     expected=one_on_each("output"),
-    rows=("W2", "W8"),
 )
 PER_PARTITION = replace(
     COPY,
     name="copy-per-partition",
     about="Copy with a producer for each input partition, whose transactional id is bound to the partition.",
     wiring=Wiring(transactional_id_scope="partition", generation=False),
-    rows=("W7",),
 )
 FIXED = replace(
     COPY,
     name="copy-fixed",
     about="Copy with partitions by configuration, fenced by the worker's transactional id alone.",
     wiring=Wiring(assignment="fixed", generation=False),
-    rows=("W2",),
 )
 PRODUCE = replace(
     COPY,
     name="produce",
     about="Copy by an idempotent producer with five requests in flight, without transactions or group membership.",
     wiring=Wiring(transactional=False, position="after", assignment="fixed"),
-    rows=("W1",),
 )

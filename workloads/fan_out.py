@@ -29,12 +29,10 @@ FAN_OUT = Workload(
     transform=fan_out,
     expected=one_on_each(*TOPICS),
     topics=TOPICS,
-    rows=("W4",),
 )
 TWO_TRANSACTIONS = replace(
     FAN_OUT,
     name="fan-out-two-transactions",
     about="Broken on purpose: a fan-out with a transaction for each topic.",
     wiring=Wiring(each_topic=True),
-    rows=("N9",),
 )

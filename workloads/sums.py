@@ -61,5 +61,4 @@ SUMS = Workload(
     state=Sums,
     changelog="changelog",
     aggregate=Aggregate(total=part(2), amount=AMOUNT),
-    rows=("W3",),
 )

@@ -14,7 +14,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, overload
+from typing import TypeVar
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
@@ -28,7 +28,6 @@ from onceproof.harness.record.history import History
 
 _RESOLVE_DEADLINE_S = 20
 E = TypeVar("E", bound=Event)
-F = TypeVar("F", bound=Event)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,38 +48,21 @@ class FaultContext:
         """Append an event to the history with the source `nemesis`, and return it as written."""
         return self.history.append("nemesis", event)
 
-    @overload
-    def wait(
-        self, what: str, kind: type[E], match: Callable[[E], bool] = ..., *, deadline_s: float, since: int = ...
-    ) -> E: ...
-    @overload
     def wait(
         self,
         what: str,
-        kind: tuple[type[E], type[F]],
-        match: Callable[[E | F], bool] = ...,
-        *,
-        deadline_s: float,
-        since: int = ...,
-    ) -> E | F: ...
-    def wait(
-        self,
-        what: str,
-        kind: Any,
-        match: Callable[..., bool] = lambda _: True,
+        kind: type[E] | tuple[type[E], ...],
+        match: Callable[[E], bool] = lambda _: True,
         *,
         deadline_s: float,
         since: int = 0,
-    ) -> Event:
+    ) -> E:
         """Wait for the first event of a kind that matches, from index `since` of the history on.
 
         Raises DeadlineError after `deadline_s` seconds, or within half a second of the run being given up; `what`
         names the event in the message.
         """
-        found: Event = self.history.wait(
-            what, kind, match, deadline_s=deadline_s, since=since, abort=self.aborted.is_set
-        )
-        return found
+        return self.history.wait(what, kind, match, deadline_s=deadline_s, since=since, abort=self.aborted.is_set)
 
     def node(self, role: str) -> str:
         """Return the node that has a role now. Raises DeadlineError when no node has it for twenty seconds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 CONTENT = "xxhash64(key, value)"
@@ -117,7 +117,6 @@ class Workload:
     `state`               returns a new, empty state; None for a stateless workload
     `changelog`           the topic that holds the state, in the partition of the input; empty for a stateless workload
     `aggregate`           the expected totals; None for a workload without totals
-    `rows`                labels of the workload in the catalogue
 
     In a chain, workers with even numbers read the input and write the intermediate topic, and workers with odd numbers
     read the intermediate topic. Its records are not compared, because they may be deleted below the committed offset;
@@ -135,7 +134,6 @@ class Workload:
     state: Callable[[], State] | None = None
     changelog: str = ""
     aggregate: Aggregate | None = None
-    rows: tuple[str, ...] = field(default=())
 
     @property
     def sends_positions(self) -> bool:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from onceproof.harness.base.errors import BadInput, DeadlineError
 from onceproof.harness.record.events import (
@@ -28,7 +28,6 @@ from onceproof.harness.record.events import (
 
 SCHEMA_VERSION = 2
 E = TypeVar("E", bound=Event)
-F = TypeVar("F", bound=Event)
 
 
 class Events(tuple[Event, ...]):
@@ -111,38 +110,16 @@ class History:
         with self._changed:
             return len(self._events)
 
-    @overload
     def wait(
         self,
         what: str,
-        kind: type[E],
-        match: Callable[[E], bool] = ...,
-        *,
-        deadline_s: float,
-        since: int = ...,
-        abort: Callable[[], bool] = ...,
-    ) -> E: ...
-    @overload
-    def wait(
-        self,
-        what: str,
-        kind: tuple[type[E], type[F]],
-        match: Callable[[E | F], bool] = ...,
-        *,
-        deadline_s: float,
-        since: int = ...,
-        abort: Callable[[], bool] = ...,
-    ) -> E | F: ...
-    def wait(
-        self,
-        what: str,
-        kind: type[Event] | tuple[type[Event], ...],
-        match: Callable[..., bool] = lambda _: True,
+        kind: type[E] | tuple[type[E], ...],
+        match: Callable[[E], bool] = lambda _: True,
         *,
         deadline_s: float,
         since: int = 0,
         abort: Callable[[], bool] = lambda: False,
-    ) -> Event:
+    ) -> E:
         """Wait for the first event of a kind that matches, from index `since` on.
 
         Raises DeadlineError after `deadline_s` seconds, or within half a second of `abort` returning true; its message

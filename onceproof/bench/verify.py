@@ -34,7 +34,7 @@ from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.model.spec import WorkloadSpec
 from onceproof.harness.record.events import Event, Filled, Finished
 from onceproof.harness.record.results import Mode
-from onceproof.run.run import Run
+from onceproof.run.run import Run, is_from
 from onceproof.verifiers.collect import collect
 from onceproof.verifiers.evidence import spark
 from onceproof.verifiers.verify import verify as judge
@@ -117,7 +117,7 @@ class FillRun(Run):
             self.history.wait(
                 f"filler {worker} to finish",
                 Finished,
-                partial(_from, f"worker-{worker}"),
+                partial(is_from, f"worker-{worker}"),
                 deadline_s=_FILL_DEADLINE_S,
                 abort=lambda: bool(self.workers.crashes),
             )
@@ -134,10 +134,6 @@ class FillRun(Run):
             "transactional_id": self.names.transactional_id(worker),
             **work.model_dump(include={"records", "record_bytes", "keys", "partitions", "transaction_records"}),
         }
-
-
-def _from(source: str, event: Event) -> bool:
-    return event.source == source
 
 
 def verify(

@@ -284,7 +284,7 @@ class Run:
             self.history.wait(
                 f"{source} to be ready",
                 Ready,
-                partial(_from, source),
+                partial(is_from, source),
                 deadline_s=_READY_DEADLINE_S,
                 abort=lambda: bool(self.workers.crashes),
             )
@@ -313,7 +313,8 @@ class Run:
             self.progress.say(f"the report was not written: {type(error).__name__}: {error}")
 
 
-def _from(source: str, event: Event) -> bool:
+def is_from(source: str, event: Event) -> bool:
+    """Whether an event was reported by this source."""
     return event.source == source
 
 
