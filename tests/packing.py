@@ -26,8 +26,21 @@ from tests.rundata import Row, RunData
 
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
+_LEADER = "broker1"  # of the internal topics of a pack
 _SAMPLES_MAX = 100_000  # of a finding, in a whole folder; Spark takes memory for as many when it sorts them
-TABLES = ("ledger", "inputs", "outputs", "observed", "batches", "commits", "partitions", "open_transactions")
+TABLES = (
+    "ledger",
+    "inputs",
+    "outputs",
+    "observed",
+    "batches",
+    "commits",
+    "other_commits",
+    "states",
+    "partitions",
+    "open_transactions",
+    "other_positions",
+)
 Place = tuple[str, int, int]
 
 
@@ -45,16 +58,40 @@ def pack(runs: Sequence[RunData]) -> RunData:
     """One run that holds all of these; the plan is the first one's."""
     packed = RunData()
     packed.plan_json, packed.mode = runs[0].plan_json, runs[0].mode
-    packed.compacted = sum(run.compacted for run in runs)
+    packed.numbered = any(run.numbered for run in runs)
     packed.events = [next(event for event in runs[0].events if event["event"] == "history")]
     for case, run in enumerate(runs):
         move = _Move(case, run.prefix)
         for name in TABLES:
-            getattr(packed, name).extend(move.row(row) for row in getattr(run, name))
+            getattr(packed, name).extend(move.row(row) for row in _of_one_leader(run, name))
+        for each in run.internal:
+            known = [one for one in packed.internal if _place(one) == _place(each)]
+            if known:
+                known[0]["compacted"] += each["compacted"]
+            else:
+                packed.internal.append({**each, "leader": _LEADER, "replicas": [_LEADER], "isr": [_LEADER]})
         packed.events.extend(move.event(event) for event in run.events if event["event"] != "history")
         packed.positions |= {move.partition(p): offset for p, offset in run.positions.items()}
     packed.partitions.sort(key=lambda each: str(each["topic"]) != PREFIX + "input")
     return packed
+
+
+def _place(row: Row) -> tuple[str, int]:
+    return row["topic"], row["partition"]
+
+
+def _of_one_leader(run: RunData, name: str) -> Iterable[Row]:
+    """The rows of a table; of internal topics, which all runs of a pack share, only those of the leader's replica."""
+    if name != "batches":
+        yield from getattr(run, name)
+        return
+    leaders = {_place(each): each["leader"] for each in run.internal}
+    for row in run.batches:
+        leader = leaders.get(_place(row))
+        if leader is None:
+            yield row
+        elif leader == row["broker"]:
+            yield {**row, "broker": _LEADER}
 
 
 def judge(folder: Path, spark: SparkSession, cases: int, checks: Sequence[Check] = ()) -> list[Found]:
@@ -123,6 +160,10 @@ class _Move:
                 moved[name] += self._case * by
         if str(moved.get("topic", "")).startswith(self._prefix):
             moved["topic"] = PREFIX + moved["topic"].removeprefix(self._prefix)
+        if "transactional_id" in moved:
+            moved["transactional_id"] = f"{moved['transactional_id']} of case {self._case}"
+            moved["partitions"] = [self._place(place) for place in moved["partitions"]]
+            moved["offset"] += self._case * NUMBERS
         return moved
 
     def event(self, event: Row) -> Row:
@@ -141,6 +182,8 @@ class _Move:
 
     def _place(self, place: str) -> str:
         topic, _, partition = place.rpartition("/")
+        if not topic.startswith(self._prefix):
+            return place
         return f"{PREFIX}{topic.removeprefix(self._prefix)}/{self.partition(int(partition))}"
 
     def _partitions(self, each: Iterable[Any]) -> Iterable[Any]:

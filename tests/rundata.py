@@ -6,6 +6,7 @@ run.write(other_folder)                 the manifest is computed anew
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,16 @@ import pyarrow.parquet as pq
 
 from onceproof.harness.record import manifest
 from onceproof.harness.record.events import kinds
-from onceproof.harness.record.tables import BATCHES, COMMITS, INPUTS, LEDGER, OBSERVED, OUTPUTS, SCHEMA_VERSION
+from onceproof.harness.record.tables import (
+    BATCHES,
+    COMMITS,
+    INPUTS,
+    LEDGER,
+    OBSERVED,
+    OUTPUTS,
+    SCHEMA_VERSION,
+    STATES,
+)
 from onceproof.verifiers.evidence.tables import TRANSACTION
 
 TOLD = ("source_partition", "source_offset", *TRANSACTION, "intermediate_partition", "intermediate_offset")
@@ -22,9 +32,12 @@ Row = dict[str, Any]
 
 
 class RunData:
-    """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with;
-    `hidden` is None when nobody looked. A row of the ledger with an offset is acknowledged; one without is `info`,
-    unless it says `acknowledged`."""
+    """`partitions` are the pinned ones, `positions` the group's; `prefix` is what the topics' names begin with.
+
+    `commits` are those of the input's group, `other_commits` those of a chain's second one; `internal` are the
+    partitions of internal topics that were read. `numbered` says that the numbers of events are kept; otherwise they
+    are given anew, since what breaks a run adds and removes events. `hidden` is None when nobody looked. A row of the
+    ledger with an offset is acknowledged; one without is `info`, unless it says `acknowledged`."""
 
     def __init__(self) -> None:
         self.ledger: list[Row] = []
@@ -34,13 +47,17 @@ class RunData:
         self.observed: list[Row] = []
         self.batches: list[Row] = []
         self.commits: list[Row] = []
+        self.other_commits: list[Row] = []
+        self.states: list[Row] = []
         self.events: list[Row] = []
         self.partitions: list[Row] = []
         self.positions: dict[int, int] = {}
         self.open_transactions: list[Row] = []
         self.moved: list[str] = []
         self.mode = "full"
-        self.compacted = 0
+        self.internal: list[Row] = []
+        self.other_positions: list[Row] = []
+        self.numbered = False
         self.plan_json = ""
 
     @classmethod
@@ -54,12 +71,16 @@ class RunData:
         run.observed = [row for part in sorted(folder.glob("ledger/*/observed-*.parquet")) for row in _rows(part)]
         run.inputs = _rows(tables / "inputs.parquet")
         run.outputs = list(map(_apart, _rows(tables / "outputs.parquet")))
-        run.batches, run.commits = _rows(tables / "batches.parquet"), _rows(tables / "commits.parquet")
+        run.batches, run.states = _rows(tables / "batches.parquet"), _rows(tables / "states.parquet")
         run.events = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
         facts = json.loads((tables / "collect.json").read_text())
         run.partitions, run.open_transactions = facts["partitions"], facts["open_transactions"]
         run.moved, run.mode = facts["moved"], facts["mode"]
-        run.positions = {each["partition"]: each["offset"] for each in facts["positions"]}
+        run.internal = facts["internal"]
+        run.positions = {e["partition"]: e["offset"] for e in facts["positions"] if e["topic"] == run._input}
+        run.other_positions = [each for each in facts["positions"] if each["topic"] != run._input]
+        for commit in _rows(tables / "commits.parquet"):
+            (run.commits if commit["topic"] == run._input else run.other_commits).append(commit)
         run.plan_json = (folder / "plan.json").read_text()
         return run
 
@@ -68,7 +89,7 @@ class RunData:
         (folder / "tables").mkdir(parents=True)
         (folder / "ledger" / "observer").mkdir(parents=True)
         (folder / "plan.json").write_text(self.plan_json)
-        (folder / "history.jsonl").write_text("".join(json.dumps(_known(event)) + "\n" for event in self.events))
+        (folder / "history.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self._told()))
         read = [(self.inputs, INPUTS.arrow, "tables/inputs")] if self.mode == "full" else []
         told = [{"acknowledged": row["offset"] is not None, **row} for row in self.ledger]
         watched = [(self.observed, OBSERVED.arrow, "ledger/observer/observed-00000")] if self.observed else []
@@ -77,7 +98,8 @@ class RunData:
             *watched,
             (told, LEDGER.arrow, "ledger/sent-00000"),
             (self.batches, BATCHES.arrow, "tables/batches"),
-            (self.commits, COMMITS.arrow, "tables/commits"),
+            ([*self.commits, *self.other_commits], COMMITS.arrow, "tables/commits"),
+            (self.states, STATES.arrow, "tables/states"),
         ):
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
         outputs = pa.Table.from_pylist(list(map(_together, self.outputs)), OUTPUTS.arrow)
@@ -90,17 +112,36 @@ class RunData:
             "partitions": self.partitions,
             "open_transactions": self.open_transactions,
             "moved": self.moved,
-            "compacted": self.compacted,
+            "internal": self.internal,
             "rows": {"inputs": len(self.inputs), "outputs": len(self.outputs)},
-            "positions": [{"partition": p, "offset": o, "metadata": ""} for p, o in self.positions.items()],
+            "positions": [
+                {"topic": self._input, "partition": p, "offset": o, "metadata": ""} for p, o in self.positions.items()
+            ]
+            + self.other_positions,
         }
         (folder / "tables" / "collect.json").write_text(json.dumps(facts))
         manifest.seal(folder)
         return folder
 
+    def _told(self) -> list[Row]:
+        """The events with the keys that their kinds have, and with their numbers."""
+        told, counts = [_known(event) for event in self.events], Counter[tuple[str, int | None]]()
+        for event in told:
+            if "n" in event and not self.numbered:
+                process = event["source"], event.get("incarnation")
+                counts[process] += 1
+                event["n"] = counts[process]
+        return told
+
     def write_hidden(self, folder: Path) -> None:
         hidden = pa.Table.from_pylist(list(map(_together, self.hidden or [])), OUTPUTS.arrow)
         pq.write_table(hidden, folder / "tables" / "hidden.parquet")
+
+    @property
+    def _input(self) -> str:
+        """The name of the input topic on the cluster."""
+        name: str = self.partitions[0]["topic"]
+        return name
 
     @property
     def prefix(self) -> str:
@@ -130,7 +171,9 @@ class RunData:
             if part[1] <= offset <= part[2]:
                 part[0] -= 0 if claimed else 1
         for batch in self.log(topic, partition):
-            batch["records"] -= batch["first"] <= offset <= batch["last"]
+            if batch["first"] <= offset <= batch["last"]:
+                batch["records"] -= 1
+                self._shift_sequences(batch, -1)
         self.batches = [batch for batch in self.batches if batch["records"]]
         self._shift(topic, partition, offset + 1, -1)
 
@@ -138,7 +181,9 @@ class RunData:
         """Put a record into the batch that holds offset `after` of the row's partition, behind it; returns it."""
         topic, partition = row["topic"], row["partition"]
         for batch in self.log(topic, partition):
-            batch["records"] += batch["first"] <= after <= batch["last"]
+            if batch["first"] <= after <= batch["last"]:
+                batch["records"] += 1
+                self._shift_sequences(batch, 1)
         for part in self.parts(topic, partition):
             part[0] += counted and part[1] <= after <= part[2]
         self._shift(topic, partition, after + 1, 1)
@@ -156,13 +201,55 @@ class RunData:
         return added
 
     def insert_aborted(self, topic: str, partition: int, after: int) -> None:
-        """Put one aborted record of another producer into the middle of a batch, behind its offset `after`."""
+        """Put an aborted record of another producer, with its marker, into a batch, behind its offset `after`."""
         divided = [batch for batch in self.log(topic, partition) if batch["first"] <= after < batch["last"]]
-        self._shift(topic, partition, after + 1, 1)
+        self._shift(topic, partition, after + 1, 2)
+        producer = {"producer_id": 999_999, "producer_epoch": 0, "records": 1}
         for batch in divided:
-            there = {"first": after + 1, "last": after + 1, "records": 1, "producer_id": 999_999, "fate": "aborted"}
-            self.batches += [{**batch, **there}, {**batch, "first": after + 2, "records": batch["last"] - after - 1}]
+            there = {**producer, "first": after + 1, "last": after + 1, "sequence": 0, "marker": after + 2}
+            ends = {**producer, "first": after + 2, "last": after + 2, "sequence": -1, "marker": None}
+            rest = {"first": after + 3, "records": batch["last"] - after - 2}
+            self.batches += [
+                {**batch, **there, "fate": "aborted"},
+                {**batch, **ends, "fate": "control", "control": "abort", "coordinator_epoch": 0},
+                {**batch, **rest, "sequence": batch["sequence"] + after - batch["first"] + 1},
+            ]
             batch["last"], batch["records"] = after, after - batch["first"] + 1
+        self.decide({**producer}, [f"{self.prefix}{topic}/{partition}"], commit=False)
+
+    def _shift_sequences(self, batch: Row, by: int) -> None:
+        """Move the sequence numbers of the producer's later batches on the same replica."""
+        same = ("topic", "partition", "broker", "producer_id", "producer_epoch")
+        for each in self.batches:
+            later = each["first"] > batch["first"] and each["control"] is None
+            if later and all(each[key] == batch[key] for key in same):
+                each["sequence"] += by
+
+    def compact(self, topic: str, records: int) -> None:
+        """Let compaction have removed records from the first partition of an internal topic."""
+        next(each for each in self.internal if each["topic"] == topic)["compacted"] = records
+
+    def decide(self, batch: Row, places: list[str], *, commit: bool = True) -> None:
+        """Let the coordinator of a batch's producer decide once more, with the epoch that the batch has."""
+        mine = [each for each in self.states if each["producer_id"] == batch["producer_id"]]
+        name = mine[-1]["transactional_id"] if mine else f"{self.prefix}stranger-{batch['producer_id']}"
+        log, version = (mine[-1]["log"], mine[-1]["version"]) if mine else (0, 0)
+        for state, partitions in (
+            ("PrepareCommit" if commit else "PrepareAbort", places),
+            ("CompleteCommit" if commit else "CompleteAbort", []),
+        ):
+            self.states.append(
+                {
+                    "log": log,
+                    "offset": max((each["offset"] for each in self.states), default=0) + 1,
+                    "transactional_id": name,
+                    "producer_id": batch["producer_id"],
+                    "producer_epoch": batch["producer_epoch"],
+                    "state": state,
+                    "partitions": partitions,
+                    "version": version,
+                }
+            )
 
     def hide(self, topic: str, partition: int, first: int, last: int) -> None:
         """Make the batches that overlap these offsets aborted, and their records unseen."""
@@ -187,6 +274,11 @@ class RunData:
         return next(
             each for each in self.partitions if (each["topic"], each["partition"]) == (self.prefix + topic, partition)
         )
+
+    def batch_of(self, row: Row) -> Row:
+        """The batch that holds an output, on one of the replicas."""
+        there = self.log(row["topic"], row["partition"])
+        return next(b for b in there if b["control"] is None and b["first"] <= row["offset"] <= b["last"])
 
     def parts(self, topic: str, partition: int) -> list[list[int]]:
         """What manifests say of a partition: [count, first, last] each."""
@@ -226,6 +318,8 @@ class RunData:
                 if self._place(row)[:2] == (topic, partition) and row["offset"] >= start:
                     row["offset"] += by
         for batch in self.log(topic, partition):
+            if batch["marker"] is not None:
+                batch["marker"] += by if batch["marker"] >= start else 0
             batch["first"] += by if batch["first"] >= start else 0
             batch["last"] += by if batch["last"] >= start - 1 else 0
         for part in self.parts(topic, partition):

@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.events import AtPhase, WentOn
 from onceproof.harness.record.results import Finding
 from onceproof.verifiers import completeness
-from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence import bare, fingerprints
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.fingerprints import SPAN
@@ -58,10 +58,14 @@ def aborted(tables: Tables) -> DataFrame | None:
         found.append(tables.outputs.join(F.broadcast(offsets), PLACE, "left_semi"))
     if tables.workload.intermediate_topic:  # speed: otherwise there is no intermediate topic
         found.append(_made_of_hidden(tables, offsets))
-    if tables.workload.wiring.transactional:
+    if tables.workload.claim.transactional:
         found += _never_committed(tables)
     seen = [each.select(*PLACE, "number") for each in found]
-    return unless_empty(reduce(DataFrame.unionAll, seen).distinct()) if seen else None
+    everything = reduce(DataFrame.unionAll, seen).distinct() if seen else None
+    outside = bare.outputs(tables)
+    if everything is not None and outside is not None:  # outputs that are in no transaction were not aborted
+        everything = everything.join(outside.select(*PLACE), PLACE, "left_anti")
+    return None if everything is None else unless_empty(everything)
 
 
 def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
@@ -74,7 +78,7 @@ def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
     if tables.observed is None:
         return []
     spans = hidden.selectExpr("*", *(f"cast(NULL AS {kind}) AS {name}" for name, kind in _CALLED.items()))
-    if tables.workload.wiring.transactional:
+    if tables.workload.claim.transactional:
         called = tables.transactions.where("event = 'invoke'").groupBy(*TRANSACTION).agg(F.expr("min(t) AS called"))
         own = told_parts(tables).join(tables.few(called), TRANSACTION)
         spans = spans.unionByName(own.drop("records"))
@@ -134,25 +138,19 @@ def given_up(tables: Tables) -> DataFrame:
     """Return transactions whose worker never called commit: worker, incarnation, transaction.
 
     The worker aborted them, or ended before it called commit, or was stopped at the phase before-commit and never
-    continued.
+    continued. (A worker that reported the call twice had called it before that phase.)
     """
     ended = tables.transactions.groupBy(*TRANSACTION).agg(
-        F.expr("max(event = 'invoke') AS invoked"), F.expr("coalesce(max(type = 'fail'), false) AS failed")
+        F.expr("count_if(event = 'invoke') AS invoked"), F.expr("coalesce(max(type = 'fail'), false) AS failed")
     )
-    found = ended.where("NOT invoked OR failed").select(*TRANSACTION)
-    stayed = _stayed(tables)
-    if stayed:  # speed
-        found = found.unionAll(small(tables.spark, stayed, "worker int, incarnation int, transaction bigint"))
+    stayed = small(tables.spark, _stayed(tables), "worker int, incarnation int, transaction bigint")
+    stayed = ended.join(F.broadcast(stayed), TRANSACTION, "left_semi").where("invoked = 1")
+    found = ended.where("invoked = 0 OR failed").unionAll(stayed).select(*TRANSACTION).distinct()
     return tables.gathered(found)
 
 
 def _stayed(tables: Tables) -> list[tuple[int, int, int]]:
-    """Return transactions whose worker was stopped at the phase before-commit and never continued.
-
-    Empty if each topic has a transaction of its own, since another commit was called before that phase.
-    """
-    if tables.workload.wiring.each_topic:
-        return []
+    """Return transactions whose worker was stopped at the phase before-commit and never continued."""
     on = {(*each.process, each.fault) for each in tables.events.of(WentOn)}
     return [
         (each.worker, each.incarnation, each.transaction)

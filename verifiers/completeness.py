@@ -106,7 +106,7 @@ def _positions(tables: Tables) -> list[Reason]:
     place = F.struct("offset", "position")
     last = tables.commits.where("fate = 'visible'").groupBy("partition").agg(F.max(place).alias("last"))
     in_log = {row["partition"]: row["last"]["position"] for row in rows(last)}
-    gone = tables.facts["compacted"]
+    gone = tables.gone_from("__consumer_offsets")
     reasons = (
         [Reason(kind="indeterminate", says=f"the group's log was compacted: {gone} records of it are gone")]
         if gone

@@ -66,7 +66,7 @@ def beside(tables: Tables, cls: str, samples: Sequence[Sample]) -> list[Sample]:
 def _bears(tables: Tables, cls: str, sample: Mapping[str, Any]) -> str:
     """Return the condition, in Spark SQL, for hidden records that bear on a sample; empty if none do."""
     here = f"topic = '{tables.role(sample['topic'])}' AND partition = {sample['partition']}"
-    if cls == "lost":
+    if cls == "lost" and "missing_from" in sample:  # a missing batch names no input
         return f"topic = '{tables.role(sample['missing_from'])}' AND number = {sample['number']}"
     if cls == "torn-transaction":
         return f"{here} AND offset BETWEEN {sample['offset']} AND {sample['last']}"

@@ -1,7 +1,7 @@
 """Check that committed offsets and visible outputs agree, for each transaction and at rest.
 
     offset-divergence    an output is visible although its input is at or above the group's committed offset;
-                         or although its own transaction committed no offset beyond its input;
+                         or although the offset of its input was first committed in another transaction;
                          or an offset is committed by a transaction that was given up or has no other effect;
                          or a committed offset goes back to that of an earlier transaction;
                          or the last committed offset is beyond the end of the log
@@ -27,32 +27,33 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding
-from onceproof.verifiers import atomicity, inputs, zombies
-from onceproof.verifiers.evidence import causes, fingerprints, suspects
-from onceproof.verifiers.evidence.check import LOG, Check, Judged
+from onceproof.verifiers import atomicity, inputs, protection, zombies
+from onceproof.verifiers.evidence import causes, fingerprints, membership, suspects
+from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
-from onceproof.verifiers.evidence.spark import rows
-from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, over_earlier
+from onceproof.verifiers.evidence.spark import rows, unless_empty
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached, over_earlier
 
 CLAIM = "committed offsets and visible outputs cover the same inputs, for each transaction and at rest"
+_CLASS = "offset-divergence"
 _SAYS = (
     "outputs are visible beyond the offset that their group or transaction committed, or committed offsets belong to "
     "a transaction without visible outputs, go back, or are beyond the end of the log"
 )
+_BUCKET = 4096  # offsets of an input partition; pieces and commits are joined by equal buckets
 _OWN = ["source_partition", *TRANSACTION]
 
 
 def _judge(tables: Tables) -> Judged:
     compared = tables.sizes("commits", "outputs", "transactions")
-    beyond, above = explained(tables, "offset-divergence", _beyond_end(tables)), _above(tables)
-    if not tables.facts["compacted"]:
-        above += _apart(tables) if tables.workload.one_transaction else []
-        above += _without_outputs(tables) + _back(tables) if tables.workload.sends_positions else []
+    beyond, above = explained(tables, _CLASS, _beyond_end(tables)), _above(tables)
+    if not tables.gone_from("__consumer_offsets"):
+        above += _apart(tables) + _without_outputs(tables) + _back(tables) if tables.workload.sends_positions else []
     if not beyond and not above:
         return Judged(compared=compared)
     count = len(beyond) + sum(each.count for each in above)
     samples = [*beyond, *(sample for each in above for sample in each.samples)]
-    found = Finding(cls="offset-divergence", count=count, says=_SAYS, samples=samples[: tables.samples_max])
+    found = Finding(cls=_CLASS, count=count, says=_SAYS, samples=samples[: tables.samples_max])
     return Judged(compared=compared, findings=[found])
 
 
@@ -68,27 +69,64 @@ def _above(tables: Tables) -> list[Finding]:
     pending = _positions(tables, "fate = 'open'").groupBy(*whose).agg(F.max("position").alias("coming"))
     outputs = causes.standing(tables).join(due, causes.KEY).join(pending, whose, "left")
     outputs = outputs.where("NOT coalesce(source_offset < coming, false)")
-    return finding(tables, "offset-divergence", _SAYS, outputs, partial(_output, tables))
+    return finding(tables, _CLASS, _SAYS, outputs, partial(_output, tables))
 
 
 def _apart(tables: Tables) -> list[Finding]:
-    """Return the finding of otherwise correct outputs whose own transaction committed no offset beyond their inputs."""
-    wrong = _behind(tables, suspects.contiguous_ranges(tables), "source_last")
-    if wrong.isEmpty():  # speed: what follows finds nothing then
-        return []
-    outputs = _behind(tables, suspects.fitting(tables), "source_offset")
-    named = outputs.withColumnsRenamed({"source_partition": "p", "source_offset": "o"})
-    return finding(tables, "offset-divergence", _SAYS, named, partial(_output, tables))
+    """Return the finding of otherwise correct outputs that were written in another transaction than their offset.
 
-
-def _behind(tables: Tables, outputs: DataFrame, source: str) -> DataFrame:
-    """Return those outputs, or contiguous ranges of them, whose transaction committed no offset beyond `source`.
-
-    `source` names the column with the source offset.
+    The commit that first moved the committed offset beyond an input must be in the transaction of its outputs. If it
+    is in an earlier one, a failure between the two loses the output; in a later one, it duplicates the output.
     """
-    told = _positions(tables, "fate IN ('visible', 'open')")
-    last = told.groupBy(*_OWN).agg(F.expr("max(position) AS position"))
-    return outputs.join(tables.few(last), _OWN, "left").where(f"NOT coalesce({source} < position, false)")
+    found = []
+    for stage in membership.stages(tables):
+        pieces, setters = stage.pieces, _unexplained(tables, membership.setters(tables, stage.reads))
+        strays = protection.strays(tables)
+        if strays is not None:
+            pieces = pieces.join(strays, [*TRANSACTION, "tx"], "left_anti")
+        wrong = _mismatched(tables, pieces, tables.gathered(setters))
+        if wrong.isEmpty():  # speed: what follows finds nothing then
+            continue
+        found += finding(tables, _CLASS, _SAYS, _each(stage.outputs, wrong), partial(_output, tables))
+    return found
+
+
+def _unexplained(tables: Tables, commits: DataFrame) -> DataFrame:
+    """Return the commits that no other finding names: theirs are not the transactions that outputs should be in."""
+    for found in (protection.offsets(tables), zombies.late_offsets(tables), _alone(tables)):
+        if found is not None:
+            commits = commits.join(found.select("log", "offset"), ["log", "offset"], "left_anti")
+    torn = atomicity.torn(tables)
+    return commits if torn is None else commits.join(torn.select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
+
+
+def _mismatched(tables: Tables, pieces: DataFrame, setters: DataFrame) -> DataFrame:
+    """Return the parts of pieces whose offset was first committed in another transaction.
+
+    Offsets that were committed outside of any transaction, or in one that no decision of a coordinator ended, are
+    findings of other checks.
+    """
+    spread = f"explode(sequence({{}} div {_BUCKET}, {{}} div {_BUCKET})) AS bucket"
+    cut = pieces.selectExpr("*", spread.format("source_first", "source_last"))
+    told = setters.selectExpr(
+        "source_partition", "before", "position", "tx AS set_by", spread.format("before", "(position - 1)")
+    )
+    both = cut.join(tables.few(told), ["source_partition", "bucket"]).where(
+        "source_first < position AND before <= source_last AND set_by != tx"
+    )
+    return both.where(f"greatest(source_first, before) div {_BUCKET} = bucket").drop("bucket")
+
+
+def _each(outputs: DataFrame, parts: DataFrame) -> DataFrame:
+    """Return the outputs in these parts of pieces, with the place of their input as p and o."""
+    first, last = "greatest(source_first, before)", "least(source_last, position - 1)"
+    places = parts.selectExpr(
+        "topic",
+        "partition",
+        "position",
+        f"explode(sequence({first} + first - source_first, {last} + first - source_first)) AS offset",
+    )
+    return outputs.withColumnsRenamed({"source_partition": "p", "source_offset": "o"}).join(places, PLACE)
 
 
 def _positions(tables: Tables, which: str) -> DataFrame:
@@ -97,7 +135,15 @@ def _positions(tables: Tables, which: str) -> DataFrame:
 
 
 def _without_outputs(tables: Tables) -> list[Finding]:
-    """Return the finding of offsets that were committed by transactions without visible outputs.
+    """Return the finding of offsets that were committed by transactions without visible outputs."""
+    wrong = _alone(tables)
+    order = ("partition", "offset")
+    return [] if wrong is None else finding(tables, _CLASS, _SAYS, wrong, partial(position, tables), order=order)
+
+
+@cached
+def _alone(tables: Tables) -> DataFrame | None:
+    """Return offsets that were committed by transactions without visible outputs; None if there are none.
 
     These transactions were given up, or their manifest lists outputs. Where inputs of theirs have no output, those
     inputs are `lost`, and there is no finding here.
@@ -119,7 +165,7 @@ def _without_outputs(tables: Tables) -> list[Finding]:
         # A worker that was killed before it called commit left no source ranges: it read up to its committed offset.
         inside = F.expr("from_p = partition AND from_o >= coalesce(span[0], 0) AND from_o < coalesce(span[1], reach)")
         wrong = wrong.join(spans.join(suspected, inside).select(*mine), mine, "left_anti")
-    return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
+    return unless_empty(wrong)
 
 
 def _back(tables: Tables) -> list[Finding]:
@@ -133,12 +179,12 @@ def _back(tables: Tables) -> list[Finding]:
         "transaction < latest AND position < high"
     )
     wrong = _but_zombies(tables, wrong)
-    return finding(tables, "offset-divergence", _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
+    return finding(tables, _CLASS, _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
 
 
 def _but_zombies(tables: Tables, wrong: DataFrame) -> DataFrame:
     """Return the committed offsets in `wrong` that no zombie committed."""
-    late = zombies.by_group(tables)
+    late = zombies.late_offsets(tables)
     return wrong if late is None else wrong.join(late, ["partition", "offset"], "left_anti")
 
 
@@ -163,4 +209,4 @@ def _beyond_end(tables: Tables) -> list[Sample]:
     ]
 
 
-CHECK = Check(name="offsets", claim=CLAIM, run=_judge, needs=(LOG,))
+CHECK = Check(name="offsets", claim=CLAIM, run=_judge, needs=(LOG, COORDINATOR_LOG))

@@ -6,7 +6,8 @@
     broker1 output/0: [0..9 crc a] [10..19 crc b]      broker2 output/0: [0..9 crc a] [10..19 crc c]
 
 The check compares the first and last offset, producer id and epoch, base sequence and CRC of each batch, from the log
-start up to the high watermark.
+start up to the high watermark. A batch whose bytes do not have the CRC of its header is a different batch. A replica
+outside of the ISR may lag, so it is not compared, and the verdict is `unknown` at best.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import finding
@@ -26,27 +28,34 @@ CLAIM = "all replicas of a judged partition hold the same batches below the high
 
 def _held(logs: Mapping[tuple[str, int, str], fingerprints.Log], each: Mapping[str, Any]) -> set[Fingerprint]:
     """Return the different fingerprints among a partition's replicas. A replica without batches has `NOTHING`."""
-    found = (logs.get((each["topic"], each["partition"], broker)) for broker in each["replicas"])
+    found = (logs.get((each["topic"], each["partition"], broker)) for broker in each["isr"])
     return {log.batches if log else fingerprints.NOTHING for log in found}  # speed
 
 
 def _judge(tables: Tables) -> Judged:
     compared, logs = tables.sizes("replicas", "batches"), fingerprints.logs(tables)
+    reasons = [
+        Reason(kind="stalled", says=f"the replica of {each['topic']}/{each['partition']} on {broker} is not in the ISR")
+        for each in tables.pinned
+        for broker in each["replicas"]
+        if broker not in each["isr"]
+    ]
     differ = [each for each in tables.pinned if len(_held(logs, each)) != 1]  # speed: the batches themselves decide
     if not differ:  # speed: what follows finds nothing then
-        return Judged(compared=compared)
+        return Judged(compared=compared, reasons=reasons)
     judged = small(
         tables.spark,
         [
-            (each["topic"], each["partition"], broker, each["start"], each["high_watermark"], len(each["replicas"]))
+            (each["topic"], each["partition"], broker, each["start"], each["high_watermark"], len(each["isr"]))
             for each in differ
-            for broker in each["replicas"]
+            for broker in each["isr"]
         ],
         "topic string, partition int, broker string, start bigint, high bigint, replicas int",
     )
-    same = ["topic", "partition", "first", "last", "producer_id", "producer_epoch", "sequence", "crc"]
+    same = ["topic", "partition", "first", "last", "producer_id", "producer_epoch", "sequence", "crc", "intact"]
     wrong = (
-        tables.batches.join(F.broadcast(judged), ["topic", "partition", "broker"])
+        tables.batches.withColumn("intact", F.expr("coalesce(intact, true)"))
+        .join(F.broadcast(judged), ["topic", "partition", "broker"])
         .where("last >= start AND first < high")
         .groupBy(*same, "replicas")
         .agg(F.sort_array(F.collect_set("broker")).alias("held_by"))
@@ -62,11 +71,12 @@ def _judge(tables: Tables) -> Judged:
             "partition": row["partition"],
             "offset": row["first"],
             "crc": row["crc"],
+            "intact": row["intact"],
             "held_by": list(row["held_by"]),
         },
         order=("topic", "partition", "first"),
     )
-    return Judged(compared=compared, findings=findings)
+    return Judged(compared=compared, findings=findings, reasons=reasons)
 
 
 CHECK = Check(name="replicas", claim=CLAIM, run=_judge, needs=(LOG,))

@@ -1,8 +1,8 @@
 """Check that no producer and no group member writes after its successor has taken over.
 
-    zombie-write    by epoch: a committed batch that comes after a batch or marker of a higher epoch of the same
-                    producer id in its partition (KIP-98); by group: an offset that an incarnation commits after its
-                    successor has committed, with no assignment back in between (KIP-447)
+    zombie-write    by epoch: a committed batch, or a committed offset, that comes after a batch or marker of a higher
+                    epoch of the same producer id in its partition (KIP-98); by group: an offset that an incarnation
+                    commits after its successor has committed, with no assignment back in between (KIP-447)
 
 By epoch, the log alone decides. By group, the log gives the order of the committed offsets, and the workers reported
 the order of the assignments when they happened:
@@ -14,14 +14,16 @@ the order of the assignments when they happened:
 A zombie's outputs are not reported as anything else: the inputs that its successor processed too are not `duplicate`.
 """
 
+import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from onceproof.harness.record.events import Assigned
+from onceproof.harness.record.events import Assigned, Began
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position
 from onceproof.verifiers.evidence.spark import rows, small, unless_empty
@@ -46,17 +48,45 @@ def by_epoch(tables: Tables) -> DataFrame | None:
 
 
 @cached
-def by_group(tables: Tables) -> DataFrame | None:
-    """Return offsets committed by members that had a successor, as rows of `tables.commits`; None if there are none."""
+def late_offsets(tables: Tables) -> DataFrame | None:
+    """Return offsets that zombies committed, as rows of `tables.commits`; None if there are none.
+
+    They were committed by members that had a successor, or by producers of an older epoch.
+    """
+    found = [each for each in (_by_group(tables), _by_epoch_of_offsets(tables)) if each is not None]
+    return reduce(DataFrame.unionByName, found).distinct().persist() if found else None
+
+
+def _by_epoch_of_offsets(tables: Tables) -> DataFrame | None:
+    """Return visible commits that follow a higher epoch of their producer id in the group's log; None without any."""
+    leaders = small(
+        tables.spark,
+        [(each["topic"], each["partition"], each["leader"]) for each in tables.facts["internal"]],
+        "topic string, partition int, broker string",
+    )
+    markers = tables.batches.where("control IS NOT NULL").join(F.broadcast(leaders), ["topic", "partition", "broker"])
+    epochs = ["log", "offset", "producer_id", "producer_epoch"]
+    everything = markers.selectExpr("partition AS log", "first AS offset", "producer_id", "producer_epoch").unionByName(
+        tables.commits.select(*epochs)
+    )
+    earlier = over_earlier(("log", "producer_id"), "offset")
+    late = everything.selectExpr("*", f"max(producer_epoch) {earlier} AS highest").where("producer_epoch < highest")
+    return unless_empty(tables.commits.where("fate = 'visible'").join(late.select(*epochs), epochs, "left_semi"))
+
+
+def _by_group(tables: Tables) -> DataFrame | None:
+    """Return visible commits of members that had a successor; None if there are none."""
     order = Window.partitionBy("partition").orderBy("offset")
     owner = F.struct(*_OWNER)
     seen = tables.commits.where("fate = 'visible' AND worker IS NOT NULL")
     following = seen.withColumn("before", F.lag(owner).over(order))
     turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: further commits of one owner are no new turn
     late: list[tuple[int, int, int | None]] = []
-    runs: dict[int, list[tuple[int, tuple[int, int]]]] = {}
-    for row in rows(turns.select("partition", "offset", *_OWNER).orderBy("partition", "offset")):
-        runs.setdefault(row["partition"], []).append((row["offset"], (row["worker"], row["incarnation"])))
+    runs: dict[int, list[Turn]] = {}
+    for row in rows(turns.select("partition", "offset", *TRANSACTION).orderBy("partition", "offset")):
+        began = _begins(tables).get((row["worker"], row["incarnation"], row["transaction"]), math.inf)
+        turn = Turn(offset=row["offset"], owner=(row["worker"], row["incarnation"]), began=began)
+        runs.setdefault(row["partition"], []).append(turn)
     for partition, taken in runs.items():
         if partition in _assigned(tables):  # otherwise no worker reported an assignment of it
             late += [(partition, *span) for span in _late(taken, _assigned(tables)[partition])]
@@ -67,38 +97,52 @@ def by_group(tables: Tables) -> DataFrame | None:
     return inside.drop("from", "until").persist()
 
 
-def _late(
-    taken: Sequence[tuple[int, tuple[int, int]]], assigned: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int | None]]:
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """A sequence of commits by one member: its first offset in the log, and when its first transaction began (s)."""
+
+    offset: int
+    owner: tuple[int, int]
+    began: float
+
+
+def _late(taken: Sequence[Turn], assigned: Sequence[tuple[float, tuple[int, int]]]) -> Iterator[tuple[int, int | None]]:
     """Yield the ranges (first offset, end) of the group's log in which a member committed without an assignment.
 
-    A turn is a sequence of commits by one member. Each turn must have an assignment after that of the previous turn. A
-    turn without one is a zombie's, and the next turn is compared with the last turn that had one. The end is the
-    offset at which the next turn begins; None if there is none.
+    Each turn must have an assignment that is later than that of the previous turn, and no later than the beginning of
+    the turn's first transaction. A turn without one is a zombie's, and the next turn is compared with the last turn
+    that had one. The end is the offset at which the next turn begins; None if there is none.
     """
     place = 0
-    for index, (offset, owner) in enumerate(taken):
-        following = next((at for at in range(place, len(assigned)) if assigned[at] == owner), None)
+    for index, turn in enumerate(taken):
+        mine = [at for at in range(place, len(assigned)) if assigned[at][1] == turn.owner]
+        following = next((at for at in mine if assigned[at][0] <= turn.began), None)
         if following is None:
-            yield offset, taken[index + 1][0] if index + 1 < len(taken) else None
+            yield turn.offset, taken[index + 1].offset if index + 1 < len(taken) else None
         else:
             place = following
 
 
 @cached
-def _assigned(tables: Tables) -> dict[int, list[tuple[int, int]]]:
-    """Return the members (worker, incarnation) that each input partition was assigned to, as they learned it."""
-    found: dict[int, list[tuple[int, int]]] = {}
+def _begins(tables: Tables) -> dict[tuple[int, int, int], float]:
+    """Return when each transaction began: (worker, incarnation, transaction) → seconds."""
+    return {(each.worker, each.incarnation, each.transaction): each.t for each in tables.events.of(Began)}
+
+
+@cached
+def _assigned(tables: Tables) -> dict[int, list[tuple[float, tuple[int, int]]]]:
+    """Return when each input partition was assigned to which member (worker, incarnation), as the member learned it."""
+    found: dict[int, list[tuple[float, tuple[int, int]]]] = {}
     for event in sorted(tables.events.of(Assigned), key=lambda each: each.t):
         for partition in event.partitions:
-            found.setdefault(partition, []).append((event.worker, event.incarnation))
+            found.setdefault(partition, []).append((event.t, (event.worker, event.incarnation)))
     return found
 
 
 def outputs(tables: Tables) -> list[DataFrame]:
     """Return the outputs that zombies wrote, each frame with the columns of `tables.outputs`."""
     found = []
-    late, positions = by_epoch(tables), by_group(tables)
+    late, positions = by_epoch(tables), late_offsets(tables)
     if late is not None:
         places = late.select("topic", "partition", F.explode(F.expr("sequence(offset, last)")).alias("offset"))
         found.append(tables.outputs.join(places, PLACE, "left_semi"))
@@ -109,7 +153,7 @@ def outputs(tables: Tables) -> list[DataFrame]:
 
 def moved(tables: Tables) -> set[int]:
     """Return the input partitions whose last committed offset was committed by a zombie."""
-    positions = by_group(tables)
+    positions = late_offsets(tables)
     if positions is None:
         return set()
     last = tables.commits.where("fate = 'visible'").groupBy("partition").agg(F.max("offset").alias("offset"))
@@ -118,12 +162,15 @@ def moved(tables: Tables) -> set[int]:
 
 def _judge(tables: Tables) -> Judged:
     findings = []
-    late, positions = by_epoch(tables), by_group(tables)
+    late, positions = by_epoch(tables), late_offsets(tables)
     if late is not None:
         says = "committed batches come after a batch or marker of a higher epoch of the same producer id"
         findings += finding(tables, "zombie-write", says, late, partial(_batch, tables))
     if positions is not None:
-        says = "offsets were committed by a group member after its successor had committed, with no assignment back"
+        says = (
+            "offsets were committed by a producer of an older epoch, or by a group member after its successor had "
+            "committed, with no assignment back"
+        )
         findings += finding(
             tables, "zombie-write", says, positions, partial(position, tables), order=("partition", "offset")
         )

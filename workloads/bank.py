@@ -6,8 +6,8 @@
 Each input partition has eight accounts, which begin with a balance of 0; balances may be negative. The two accounts and
 the amount are functions of the transfer's number. Each balance must be the previous balance of the account, over both
 topics, minus or plus the amount. So the sum of all balances stays 0, and a balance that was lost or counted twice is
-found as `wrong-aggregate`. In the changelog only the accounts are checked: a wrong balance there shows in the next
-transfer after a worker has restored its state from it.
+found as `wrong-aggregate`. A record of the changelog must have the accounts and balances of the two outputs of its
+transfer.
 """
 
 from collections.abc import Iterable, Iterator
@@ -72,6 +72,11 @@ def _expected() -> str:
     )
 
 
+def _name(index: int) -> str:
+    """Return Spark SQL for the hash of the account in a part of the changelog's value; `index` from 0."""
+    return f"xxhash64(cast(get(split(cast(value AS string), ' '), {index}) AS binary))"
+
+
 BANK = Workload(
     name="bank",
     about="Bank: transfers between accounts with balances in a changelog topic, in one transaction.",
@@ -84,5 +89,7 @@ BANK = Workload(
         total=part(2),
         amount=f"CASE topic WHEN 'debits' THEN -({AMOUNT}) WHEN 'credits' THEN {AMOUNT} END",
         over="CASE WHEN topic IN ('debits', 'credits') THEN 'account' END",
+        state=f"xxhash64({_name(2)}, {part(3)}, {_name(4)}, {part(5)})",
+        state_of=("debits", "credits"),
     ),
 )

@@ -22,7 +22,7 @@ Variants of the same pipeline that are correct, too:
 from collections.abc import Iterator
 from dataclasses import replace
 
-from onceproof.harness.model.workload import Output, Source, Wiring, Workload, one_on_each
+from onceproof.harness.model.workload import Claim, Output, Source, Wiring, Workload, one_on_each
 
 
 def copy(source: Source) -> Iterator[Output]:
@@ -52,5 +52,6 @@ PRODUCE = replace(
     COPY,
     name="produce",
     about="Copy by an idempotent producer with five requests in flight, without transactions or group membership.",
+    claim=Claim(transactional=False, position="group"),
     wiring=Wiring(transactional=False, position="after", assignment="fixed"),
 )

@@ -99,7 +99,9 @@ class Workers:
             "tail_s": TAIL_S,
             "input": self._names.input,
             "ledger": str(self._folder / "ledger"),
-            **work.model_dump(include={"records", "records_per_s", "record_bytes", "keys", "key_skew", "partitions"}),
+            **work.model_dump(
+                include={"records", "records_per_s", "record_bytes", "compression", "keys", "key_skew", "partitions"}
+            ),
         }
         self._start_process("generator", self._programs.generator, config, {})
 
@@ -257,6 +259,7 @@ class Workers:
             "idempotent": pipeline.wiring.idempotent,
             "position": pipeline.wiring.position,
             "generation": pipeline.wiring.generation,
+            "compression": work.compression,
             **work.model_dump(
                 include={
                     "client",

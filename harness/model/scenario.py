@@ -45,6 +45,7 @@ FindingClass = Literal[
     "reset-reprocess",
     "replica-divergence",
     "wrong-aggregate",
+    "unprotected",
 ]
 
 

@@ -48,6 +48,7 @@ class WorkloadSpec(Strict):
       with fewer acknowledged inputs is vacuous.
     - `records_per_s`: the number of inputs that the generator sends per second.
     - `record_bytes`: the size of an input's value, in bytes.
+    - `compression`: the `compression.type` of all producers: of the inputs, and of the outputs.
     - `keys`: the number of distinct keys.
     - `key_skew`: the exponent of the Zipf distribution of keys; with 0, all keys are equally frequent.
     - `partitions`: the number of partitions of the input topic and of each output topic.
@@ -72,6 +73,7 @@ class WorkloadSpec(Strict):
     records: Annotated[int, Field(gt=0, le=100_000_000)] = 50_000
     records_per_s: Annotated[int, Field(gt=0, le=200_000)] = 5_000
     record_bytes: Annotated[int, Field(ge=64, le=1_000_000)] = 200
+    compression: Literal["none", "gzip", "lz4", "snappy", "zstd"] = "none"
     keys: Positive = 1_000
     key_skew: Annotated[float, Field(ge=0, le=3)] = 0.0
     partitions: Annotated[int, Field(ge=1, le=64)] = 6

@@ -64,11 +64,29 @@ class Aggregate:
     `total`     the total, an integer, over an output's `key` and `value`
     `amount`    the amount, an integer, over an output's `topic` and its input's `number`
     `over`      over an output's `topic`; outputs with the same value share their totals, and those with null have none
+    `state`     for a changelog whose records hold the totals of several topics: a hash over an output's `key` and
+                `value` of the key's hash and the total of each of these topics, in the order of `state_of`
+    `state_of`  those topics; the outputs on them that were made from the same input must have these keys and totals
     """
 
     total: str
     amount: str
     over: str = "topic"
+    state: str = ""
+    state_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a pipeline promises, whatever its wiring does. The verdict compares the log with the claim.
+
+    `transactional`   whether every output is written in a transaction
+    `position`        whether the offsets that the group commits are in the transaction of their outputs
+                      (in-transaction), or anywhere (group)
+    """
+
+    transactional: bool = True
+    position: Literal["in-transaction", "group"] = "in-transaction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +124,13 @@ class Workload:
     `name`                the name of the workload in a scenario
     `about`               a description of one line
     `transform`           returns the outputs of an input; None for a workload with `state`
-    `expected`            Spark SQL over the view `inputs(partition, offset, number, digest, input)`, which has one row
-                          per input. It returns one row per output: `topic, partition, number, digest, input`. `input`
-                          identifies the input of an output and must be passed on unchanged
+    `expected`            Spark SQL over the view `inputs(partition, offset, number, digest, grouping, input)`, which
+                          has one row per input; `grouping` is the hash of its key. It returns one row per output:
+                          `topic, partition, number, digest, input`. `input` identifies the input of an output and must
+                          be passed on unchanged
     `topics`              the workload's own names of the topics that the workers write
     `intermediate_topic`  the topic between the two services of a chain; empty for other workloads
+    `claim`               what the pipeline promises; by default that outputs and offsets are in one transaction
     `wiring`              how a worker uses its client
     `identity`            Spark SQL over an output's `key` and `value`: the digest that is compared with `digest` of
                           `expected`
@@ -129,6 +149,7 @@ class Workload:
     expected: str
     topics: tuple[str, ...] = ("output",)
     intermediate_topic: str = ""
+    claim: Claim = Claim()
     wiring: Wiring = Wiring()
     identity: str = CONTENT
     state: Callable[[], State] | None = None
@@ -137,16 +158,8 @@ class Workload:
 
     @property
     def sends_positions(self) -> bool:
-        """Whether a worker's transaction contains the offsets of the records that it read."""
-        return self.wiring.transactional and self.wiring.position == "in-transaction" and not self.wiring.each_topic
-
-    @property
-    def one_transaction(self) -> bool:
-        """Whether the outputs of an input and its committed offset are in one transaction, so that they must agree.
-
-        In a chain they are not: the first service commits the offset, and the second one writes the outputs.
-        """
-        return self.sends_positions and not self.intermediate_topic
+        """Whether the pipeline claims that the offsets of the records it read are in the transaction of its outputs."""
+        return self.claim.transactional and self.claim.position == "in-transaction"
 
     @property
     def judged(self) -> tuple[str, ...]:

@@ -47,10 +47,12 @@ class Event(BaseModel):
 class ProcessEvent(Event):
     """An event that a process of the run reported.
 
-    `t` is CLOCK_MONOTONIC in seconds, read by the process. `incarnation` numbers the processes of a worker from 1; it
-    is None for other processes.
+    `n` numbers the events that a process reported itself, from 1; it is None for events that the harness reports of a
+    process. `t` is CLOCK_MONOTONIC in seconds, read by the process. `incarnation` numbers the processes of a worker
+    from 1; it is None for other processes.
     """
 
+    n: int | None = None
     t: float = 0.0
     incarnation: int | None = None
 

@@ -26,7 +26,7 @@ from onceproof.harness.record.events import (
     parse,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 E = TypeVar("E", bound=Event)
 
 

@@ -19,9 +19,17 @@ NUMBER_DIGITS = 12
 MARK = " "
 
 
+def key_hash(key: bytes) -> int:
+    """Return the signed 64-bit hash of a key, equal to Spark's `xxhash64(key)`."""
+    return _signed(xxhash.xxh64_intdigest(key, seed=_SPARK_SEED))
+
+
 def digest(key: bytes, value: bytes) -> int:
     """Return the signed 64-bit digest of key and value, equal to Spark's `xxhash64(key, value)`."""
-    unsigned: int = xxhash.xxh64_intdigest(value, seed=xxhash.xxh64_intdigest(key, seed=_SPARK_SEED))
+    return _signed(xxhash.xxh64_intdigest(value, seed=xxhash.xxh64_intdigest(key, seed=_SPARK_SEED)))
+
+
+def _signed(unsigned: int) -> int:
     return unsigned - (1 << 64) if unsigned >> 63 else unsigned
 
 

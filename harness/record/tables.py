@@ -6,7 +6,7 @@
     BATCHES.check(paths)  refuses files of another schema version or without one of the columns
 
 In every table, `number` is the input's number as the payload contains it, `digest` is Spark's `xxhash64(key, value)`,
-`offset` is a Kafka offset, and times are seconds of CLOCK_MONOTONIC.
+`grouping` is `xxhash64(key)`, `offset` is a Kafka offset, and times are seconds of CLOCK_MONOTONIC.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from onceproof.harness.base.errors import BadInput
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 _KEY = b"schema_version"
 _ARROW = {
     "string": pa.string(),
@@ -29,6 +29,7 @@ _ARROW = {
     "int": pa.int32(),
     "bigint": pa.int64(),
     "double": pa.float64(),
+    "array<string>": pa.list_(pa.string()),
 }
 
 
@@ -64,7 +65,7 @@ class Table:
             version = (footer.metadata or {}).get(_KEY, b"none").decode()
             if version != str(SCHEMA_VERSION):
                 raise BadInput(f"{path}: schema_version {version}; allowed: {SCHEMA_VERSION}")
-            if missing := [name for name in self.columns if name not in footer.schema.names]:
+            if missing := [name for name in self.columns if name not in footer.schema.to_arrow_schema().names]:
                 raise BadInput(f"{path}: the table {self.name} has no column {', '.join(missing)}")
             footers[path] = footer
         return footers
@@ -76,12 +77,14 @@ def _table(name: str, columns: str) -> Table:
 
 # The inputs that the generator sent. `offset` is null if the acknowledgement had no offset or, with `acknowledged`
 # false, if there was none, so that the input may or may not be in the log.
-LEDGER = _table("ledger", "number bigint, partition int, offset bigint, digest bigint, acknowledged boolean")
-# The records of the input topic; read in mode `full` only.
-INPUTS = _table("inputs", "partition int, offset bigint, number bigint, digest bigint")
+LEDGER = _table(
+    "ledger", "number bigint, partition int, offset bigint, digest bigint, grouping bigint, acknowledged boolean"
+)
+# The records of the input topic; read in mode `full` only. `grouping` is null if the pipeline has no aggregate.
+INPUTS = _table("inputs", "partition int, offset bigint, number bigint, digest bigint, grouping bigint")
 # The output records that a read_committed reader sees after the run. `told_0` to `told_2` are the provenance header as
 # integers, `content` is the digest of the whole record if `digest` covers a part of it, and an aggregation has its
-# `total` and, as `grouping`, a hash of the key.
+# `total` and `grouping`.
 OUTPUTS = _table(
     "outputs",
     "topic string, partition int, offset bigint, number bigint, digest bigint, told_0 bigint, told_1 bigint, "
@@ -91,19 +94,30 @@ OUTPUTS = _table(
 OBSERVED = _table("observed", "topic string, partition int, offset bigint, number bigint, digest bigint, at double")
 # The headers of the record batches of every replica, with their first and last offsets. `producer_id` is -1 without an
 # idempotent producer. `control` is "commit" or "abort" for a transaction marker, otherwise null. `fate` is "visible",
-# "aborted", "control" or "open".
+# "aborted", "control" or "open", and `marker` the offset of the marker that decided it. `intact` says whether the bytes
+# have the header's CRC; it is null if they were not read.
 BATCHES = _table(
     "batches",
     "topic string, partition int, broker string, first bigint, last bigint, records int, producer_id bigint, "
     "producer_epoch smallint, sequence int, transactional boolean, control string, crc bigint, coordinator_epoch int, "
-    "fate string",
+    "marker bigint, intact boolean, fate string",
 )
-# The offsets that the group committed, in the order of its partition of `__consumer_offsets`. `offset` is the offset
-# of the commit in that partition, and `position` the committed offset of the input partition.
+# The offsets that the groups of the pipeline committed on the topics that they read, in the order of each group's
+# partition of `__consumer_offsets`, which is `log`. `offset` is the offset of the commit in that partition, `position`
+# the committed offset of the partition of `topic`, and `committed_ms` the broker's wall-clock time of the commit.
 COMMITS = _table(
     "commits",
-    "offset bigint, partition int, position bigint, worker int, incarnation int, transaction bigint, "
-    "producer_id bigint, producer_epoch smallint, fate string",
+    "topic string, log int, offset bigint, partition int, position bigint, worker int, incarnation int, "
+    "transaction bigint, committed_ms bigint, producer_id bigint, producer_epoch smallint, transactional boolean, "
+    "marker bigint, fate string",
+)
+# The records of `__transaction_state` about the transactional ids of the run, in the order of their partition, which is
+# `log`. `state` is as Kafka spells it (PrepareCommit, …) or "Tombstone"; `partitions` are the "topic/partition" of the
+# transaction, `version` is the transaction version of the client (KIP-890).
+STATES = _table(
+    "states",
+    "log int, offset bigint, transactional_id string, producer_id bigint, producer_epoch smallint, state string, "
+    "partitions array<string>, version smallint",
 )
 # The transactions of history.jsonl as Spark reads them, one row for each event `begin`, `invoke` and `outcome`.
 TRANSACTIONS = _table(

@@ -207,7 +207,7 @@ def read_only(context: FaultContext, *, master: str) -> None:
     session, bootstrap = spark.session(master), context.cluster.bootstrap(topology.OBSERVER_LANE)
     pinned = collect.pin(context.cluster.admin, judged(context))
     outputs = collect.read_outputs(session, bootstrap, context, pinned, "read_committed").values()
-    frames = [collect.read_inputs(session, bootstrap, context.names.input, pinned), *outputs]
+    frames = [collect.read_inputs(session, bootstrap, context, pinned), *outputs]
     with ThreadPoolExecutor(len(frames)) as threads:
         list(threads.map(lambda frame: frame.write.format("noop").mode("overwrite").save(), frames))
 

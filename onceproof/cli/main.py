@@ -11,6 +11,7 @@ onceproof bench verify [--records N]    measure how long a verdict takes, compar
 onceproof bench wire                    measure what the request proxy costs a pipeline
 onceproof verify RUN                    judge a run's folder again
 onceproof report RUN                    write a run's report again
+onceproof audit PATH…                   judge transactions from copied log directories (or --run RUN: from a run's logs)
 onceproof images [V]                    build the images that `docker compose up` needs
 onceproof clean                         remove what interrupted or kept runs left behind
 """
@@ -27,7 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from onceproof.cli import commands
+from onceproof.cli import audit, commands
 from onceproof.cli.commands import BAD_INPUT, FAILED
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, HarnessError
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
         again.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
         again.set_defaults(command=command)
 
+    audit.add(subcommands)
     images = subcommands.add_parser("images", help="build the images of a Kafka release")
     images.add_argument("version", nargs="?", default=DEFAULT_KAFKA)
     images.set_defaults(command=commands.images)

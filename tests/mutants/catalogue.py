@@ -20,6 +20,8 @@ ZOMBIE, ABORTS, TOTALS, DELETES = "zombie", "aborts", "totals", "deletes"
 TWICE, BANK, CHAIN = "twice", "bank", "chain"
 # What of an output says where it comes from.
 ORIGIN = ("number", "digest", "source_partition", "source_offset")
+OFFSETS = "__consumer_offsets"
+COORDINATOR_EPOCH = 100  # of markers that are added: no lower than any before
 AGAIN = 9_000  # the number of a transaction that does something again
 Expected = dict[str, set[Place]]
 MUTANTS: dict[str, "Mutant"] = {}
@@ -138,6 +140,8 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     first = rows[0]
     own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": AGAIN}
     outputs, added = {}, []
+    producer = run.batch_of(first)
+    epoch = max(each["producer_epoch"] for each in run.batches if each["producer_id"] == producer["producer_id"])
     for topic, partition in sorted({(row["topic"], row["partition"]) for row in rows}):
         mine = sorted(
             (row for row in rows if (row["topic"], row["partition"]) == (topic, partition)),
@@ -147,28 +151,59 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
         last = end["end"] + len(mine) - 1
         for batch in run.log(topic, partition):
             if batch["control"] is None and batch["first"] <= mine[0]["offset"] <= batch["last"]:
-                same = [each for each in run.batches if each["producer_id"] == batch["producer_id"]]
-                batch = {**batch, "producer_epoch": max(each["producer_epoch"] for each in same)}
-                data = {**batch, "first": end["end"], "last": last, "records": len(mine), "fate": "visible"}
-                marker = {
+                batch = {**batch, "producer_epoch": epoch}
+                data = {
                     **batch,
-                    "first": last + 1,
-                    "last": last + 1,
-                    "records": 1,
-                    "control": "commit",
-                    "fate": "control",
-                    "coordinator_epoch": 0,
+                    "first": end["end"],
+                    "last": last,
+                    "records": len(mine),
+                    "sequence": _next_sequence(run, batch),
+                    "marker": last + 1,
+                    "fate": "visible",
                 }
-                run.batches += [data, marker]
+                run.batches += [data, _marker(data, last + 1)]
         for step, row in enumerate(mine):
             added.append({**row, **own, "offset": end["end"] + step})
             run.observed.append({**run.seen(row), "offset": end["end"] + step})
         outputs[f"{run.prefix}{topic}/{partition}"] = [len(mine), end["end"], last]
         end["end"] = end["high_watermark"] = last + 2
     run.outputs += added
-    commit(run, [{**each, **own, "offset": each["offset"] + 0.5} for each in positions_of(run, first)])
+    places = sorted(outputs)
+    again = [{**each, **own, "offset": each["offset"] + 0.5} for each in positions_of(run, first)]
+    if again:
+        places.append(f"{OFFSETS}/{again[0]['log']}")
+        marker = _offsets_marker(run, {**producer, "producer_epoch": epoch}, again[0])
+        for each in again:
+            each["marker"] = marker
+    run.decide({**producer, "producer_epoch": epoch}, places)
+    commit(run, again)
     tell(run, first, outputs=outputs)
     return added
+
+
+def _next_sequence(run: RunData, batch: Row) -> int:
+    """The sequence number that the producer's next batch in the partition has."""
+    same = ("topic", "partition", "broker", "producer_id", "producer_epoch")
+    mine = [each for each in run.batches if each["control"] is None and all(each[key] == batch[key] for key in same)]
+    ends: list[int] = [each["sequence"] + each["last"] - each["first"] + 1 for each in mine]
+    return max(ends, default=0)
+
+
+def _marker(batch: Row, offset: int, kind: str = "commit") -> Row:
+    """The marker that ends the transaction of a batch."""
+    ends = {"first": offset, "last": offset, "records": 1, "sequence": -1, "marker": None}
+    return {**batch, **ends, "control": kind, "fate": "control", "coordinator_epoch": COORDINATOR_EPOCH}
+
+
+def _offsets_marker(run: RunData, producer: Row, commit: Row) -> int:
+    """Put the batch and the marker of a transaction at the end of the group's log; returns the marker's offset."""
+    log = [each for each in run.batches if (each["topic"], each["partition"]) == (OFFSETS, commit["log"])]
+    end: int = max(each["last"] for each in log) + 1
+    for broker in {each["broker"] for each in log}:
+        data = {**producer, "topic": OFFSETS, "partition": commit["log"], "broker": broker, "control": None}
+        data |= {"first": end, "last": end, "records": 1, "sequence": 0, "marker": end + 1, "fate": "visible"}
+        run.batches += [data, _marker(data, end + 1)]
+    return end + 1
 
 
 def tell(run: RunData, row: Row, **told: object) -> None:
@@ -190,10 +225,15 @@ def info_without_outputs(run: RunData, topic: str) -> list[Row]:
 
 
 def commit(run: RunData, added: list[Row]) -> None:
-    """Put positions into the group's log, at their offsets; all of them are whole numbers then."""
+    """Put positions into the group's log, each half an offset behind another one; all are whole numbers then."""
     run.commits = sorted([*run.commits, *added], key=lambda each: float(each["offset"]))
-    for offset, each in enumerate(run.commits):
-        each["offset"] = offset
+    for each in (*run.commits, *run.other_commits):
+        each["offset"] = round(each["offset"] * 2)
+        each["marker"] = None if each["marker"] is None else each["marker"] * 2
+    for each in run.batches:
+        if each["topic"] == OFFSETS:
+            each["first"], each["last"] = each["first"] * 2, each["last"] * 2
+            each["marker"] = None if each["marker"] is None else each["marker"] * 2
 
 
 def positions_of(run: RunData, row: Row) -> list[Row]:

@@ -35,8 +35,8 @@ def survivors(work: Path) -> Iterator[tuple[str, str, str]]:
 
 @damage
 def outputs_missing(folder: Path) -> str:
-    (folder / "tables" / "outputs.parquet").unlink()
-    return "tables/outputs.parquet is missing"
+    shutil.rmtree(folder / "tables" / "outputs.parquet")
+    return "tables/outputs.parquet/topic=output"
 
 
 @damage

@@ -30,7 +30,10 @@ def swapped_far_apart(run: RunData) -> Expected:
     """Two records of one partition, in different transactions, stand in each other's place."""
     row, other = pick(run, nth=30), pick(run, nth=90)
     swap(run, row, other)
-    return {"reordered": {("output", 0, row["offset"] + 1), place_of(other)}}
+    return {
+        "reordered": {("output", 0, row["offset"] + 1), place_of(other)},
+        "unprotected": {place_of(row), place_of(other)},
+    }
 
 
 @mutant(ZOMBIE)
@@ -39,7 +42,7 @@ def moved_ahead(run: RunData) -> Expected:
     late = pick(run, nth=80)
     run.remove_output(late)
     moved = run.insert_output(late, pick(run, nth=30)["offset"], counted=True)
-    return {"reordered": {("output", 0, moved["offset"] + 1)}}
+    return {"reordered": {("output", 0, moved["offset"] + 1)}, "unprotected": {place_of(moved)}}
 
 
 @mutant(ZOMBIE)

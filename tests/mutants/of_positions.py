@@ -131,9 +131,10 @@ def position_of_an_aborted_transaction_beside_losses(run: RunData) -> Expected:
     and one of another partition, were never put in stock: no excuse for the position."""
     told = given_up(run)
     commits = _commit(run, told)
-    [(partition, (first, after))] = told["sources"].items()
+    partition, (first, after) = max(told["sources"].items())
     rows = [run.made_of(int(partition), offset, "stock") for offset in (first - 1, after)]
-    rows.append(run.made_of(0, first, "stock"))
+    other = next(number for number in range(3) if str(number) not in told["sources"])
+    rows.append(run.made_of(other, first, "stock"))
     for row in rows:
         run.remove_output(row)
     return {
@@ -227,7 +228,7 @@ def position_of_an_info_without_outputs(run: RunData) -> Expected:
     return {"offset-divergence": {("input", each["partition"], each["position"]) for each in positions}}
 
 
-@mutant(ZOMBIE, pipeline="copy-position-apart")
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:APART")
 def positions_apart(run: RunData) -> Expected:
     """Harmless: a pipeline that does not commit its positions in transactions does not say whose they are."""
     for each in run.commits:
@@ -235,14 +236,14 @@ def positions_apart(run: RunData) -> Expected:
     return {}
 
 
-@mutant(ZOMBIE, pipeline="copy-position-apart")
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:APART")
 def position_apart_gone_back(run: RunData) -> Expected:
     """Nothing is asserted: positions that are in no transaction, and one came in once more behind the next one."""
     position_gone_back(run)
     return {}
 
 
-@mutant(ZOMBIE, pipeline="copy-position-apart")
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:APART")
 def position_apart_one_back(run: RunData) -> Expected:
     """The same pipeline, and the group's position is one below what the outputs show."""
     positions_apart(run)
@@ -253,11 +254,11 @@ def position_apart_one_back(run: RunData) -> Expected:
 def position_compacted_away(run: RunData) -> Expected:
     """Nothing is asserted: the group's log was compacted, and a transaction's position is not in it any more."""
     run.commits.remove(turns(run, 0)[3])
-    run.compacted = 1
+    run.compact("__consumer_offsets", 1)
     return {}
 
 
-@mutant(ZOMBIE, pipeline="copy-auto-commit")
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:APART")
 def nobody_should_watch(run: RunData) -> Expected:
     """Harmless: there was no live observer, as the scenario says. (Positions were committed by nobody.)"""
     positions_apart(run)

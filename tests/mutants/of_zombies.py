@@ -1,5 +1,7 @@
 """Mutants of who may write: fenced producers and group members, their epochs, the positions that they commit."""
 
+from collections import Counter
+
 from tests.mutants.catalogue import (
     ABORTS,
     ZOMBIE,
@@ -113,7 +115,7 @@ def older_epoch_committed_in_disorder(run: RunData) -> Expected:
 
 @mutant(ABORTS)
 def older_epoch_after_a_marker(run: RunData) -> Expected:
-    """A batch was committed after a marker of a higher epoch of its producer, which had no batch there."""
+    """A batch was committed after a marker of a higher epoch of its producer, which its coordinator did not decide."""
     batch = _last_batch(run, 2, "stock")
     marker = max(
         (
@@ -126,16 +128,20 @@ def older_epoch_after_a_marker(run: RunData) -> Expected:
     for each in run.log("stock", 2):
         if each["first"] == marker["first"]:
             each["producer_epoch"] = batch["producer_epoch"] + 1
-    return {"zombie-write": {("stock", 2, batch["first"])}}
+    return {
+        "zombie-write": {("stock", 2, batch["first"])},
+        "torn-transaction": {("stock", 2, marker["first"])},
+        "hung-transaction": {("stock", 2, run.pinned("stock", 2)["end"])},
+    }
 
 
 @mutant(ZOMBIE)
 def older_epoch_aborted(run: RunData) -> Expected:
     """Harmless: a late batch of an old epoch came in and was aborted."""
-    batch = aborted(run, 0)[0]
-    for each in run.log("output", 0):
-        if each["producer_id"] == batch["producer_id"] and each["fate"] != "aborted":
-            each["producer_epoch"] = max(each["producer_epoch"], batch["producer_epoch"] + 1)
+    sent: Counter[str] = Counter()
+    for each in aborted(run, 0):
+        each["producer_epoch"], each["sequence"] = each["producer_epoch"] - 1, sent[each["broker"]]
+        sent[each["broker"]] += each["last"] - each["first"] + 1
     return {}
 
 

@@ -41,7 +41,7 @@ SCENARIOS: list[dict[str, Any]] = [
     },
     {
         "name": "aborts",
-        "about": "fan-out; a worker is killed with its transaction open, then a broker",
+        "about": "fan-out; a worker is killed with its transaction open, another one aborts, then a broker is killed",
         "workload": {"name": "fan-out", **_SMALL},
         "faults": [
             {
@@ -50,6 +50,7 @@ SCENARIOS: list[dict[str, Any]] = [
                 "when": {"worker": 1, "phase": "produced", "count": 8},
                 "lasts_s": 1,
             },
+            {"name": "abort", "when": {"worker": 0, "phase": "produced", "count": 8}},
             {"name": "kill", "target": "broker-2", "at_s": 4, "lasts_s": 4},
         ],
     },

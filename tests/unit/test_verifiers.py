@@ -78,7 +78,7 @@ def acknowledged_nobody_knows_where(run: GoodRun) -> None:
 
 
 def compacted(run: GoodRun) -> None:
-    run.compacted = 3
+    run.compact("__consumer_offsets", 3)
 
 
 def nobody_watched(run: GoodRun) -> None:

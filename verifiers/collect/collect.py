@@ -1,6 +1,7 @@
 """Copy the topics, at pinned offsets, into tables that stay in the run's folder.
 
-    tables/inputs.parquet      partition offset number digest: the input topic under read_committed; full proof only
+    tables/inputs.parquet      partition offset number digest: the input topic under read_committed; full proof only;
+                               and, if the pipeline has an aggregate, the hash of the key (grouping)
     tables/outputs.parquet     one folder for each topic, topic=<the workload's name of it>: partition offset number
                                digest; the provenance header as integers, told_0 and told_1 (null if there is no such
                                header); and, only if the workload needs them, told_2 (of a chain), content (the digest
@@ -8,10 +9,12 @@
                                aggregate)
     tables/batches.parquet     batch headers of every replica, from the segments
     tables/hidden.parquet      outputs that a read_committed reader does not see; only if they are asked for
-    tables/commits.parquet     the offsets that the group committed, in the order of the log
-    tables/collect.json        mode, pinned starts and ends, the group's committed offsets, open transactions, row
-                               counts, and how many records compaction removed from the group's partition of
-                               __consumer_offsets, over all groups
+    tables/commits.parquet     the offsets that the groups committed, in the order of the log
+    tables/states.parquet      the states of the run's transactional ids, in the order of the coordinators' logs
+    tables/collect.json        mode, pinned starts, ends and ISRs, the groups' committed offsets, open transactions, row
+                               counts, and `internal`: for each partition of __consumer_offsets and __transaction_state
+                               that was read, its LSO and high watermark, its first offset, and how many of its records
+                               compaction has removed, over all groups and transactional ids
     manifest.json              size and hash of all of these files, of the ledger, and of the history so far
 
 `number` is the input's number as the output's payload gives it; the header must agree with it. Starts and ends are
@@ -21,12 +24,13 @@ read again afterwards; if one has moved, a client still wrote, and the verdict i
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -39,12 +43,13 @@ from onceproof.harness.context.settled import judged
 from onceproof.harness.model import registry
 from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record import documents, manifest
-from onceproof.harness.record.tables import OUTPUTS, SCHEMA_VERSION
-from onceproof.verifiers.collect import commits, segments, topics
+from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
+from onceproof.verifiers.collect import commits, segments, states, topics
 from onceproof.verifiers.evidence.spark import session
 from onceproof.verifiers.evidence.tables import PLACE
 
 _TOLD_DEADLINE_S = 20.0
+_STATES = "__transaction_state"
 # Version 2 pages store offsets and numbers as differences, in so few bytes that compression gains nothing. A dictionary
 # of values that are all different costs time and gains nothing either.
 _PARQUET_OPTIONS = {
@@ -72,37 +77,77 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
         for role, outputs in read_outputs(spark, bootstrap, context, pinned, "read_committed").items()
     ]
     if mode == "full":
-        inputs = read_inputs(spark, bootstrap, context.names.input, pinned)
+        inputs = read_inputs(spark, bootstrap, context, pinned)
         work.append(("inputs", partial(_write, inputs, tables / "inputs.parquet")))
     if "log-access" in context.cluster.system.capabilities:
-        internal = admin.offsets_partition(context.names.group)
-        logs = context.cluster.log_dirs()
-        leader = topology.node_of(admin.partitions(internal[0])[internal[1]].leader or 1)
-        group_log = logs[leader] / f"{internal[0]}-{internal[1]}"
-        held = segments.replica(group_log)
-        facts["compacted"] = segments.compacted(held)
-        batches = partial(segments.write_batches, logs, [*partitions, internal], tables / "batches.parquet")
-        committed = partial(
-            commits.write_commits,
-            group_log,
-            held,
-            context.names.group,
-            context.names.input,
-            tables / "commits.parquet",
-        )
-        work += [("batches", batches), ("commits", committed)]
+        work += _of_log(context, partitions, facts, tables)
     counts: Counter[str] = Counter()
     with ThreadPoolExecutor(len(work)) as threads:  # one table is planned or finished while another one is read
         for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
             counts[name] += count
     after = pin(admin, partitions)
     moved = [
-        f"{old['topic']}/{old['partition']}: {old['end']} → {new['end']}"
+        f"{old['topic']}/{old['partition']}: {name} {old[name]} → {new[name]}"
         for old, new in zip(pinned, after, strict=True)
-        if (old["start"], old["end"]) != (new["start"], new["end"])
+        for name in ("start", "end", "high_watermark")
+        if old[name] != new[name]
     ]
     (tables / "collect.json").write_text(json.dumps({**facts, "moved": moved, "rows": counts}, indent=1) + "\n")
     manifest.seal(folder)
+
+
+def _of_log(
+    context: FaultContext, partitions: list[Partition], facts: dict[str, Any], tables: Path
+) -> list[tuple[str, Callable[[], int]]]:
+    """Return the steps that read the logs, and add `internal` to the facts.
+
+    The CRC of a batch is checked, except where nobody reads the topic (the input in ledger mode) and on the leaders of
+    the topics that Kafka's own consumer reads, since it checks the CRC itself.
+    """
+    admin, logs, names = context.cluster.admin, context.cluster.log_dirs(), context.names
+    offsets = sorted({admin.offsets_partition(group) for group in names.groups})
+    coordinators = [(_STATES, number) for number in admin.partitions(_STATES)] if _STATES in admin.topics() else []
+    facts["internal"] = internal = pin(admin, [*offsets, *coordinators])
+    leaders = {(each["leader"], (each["topic"], each["partition"])) for each in facts["partitions"]}
+    middle = names.topic(names.intermediate_topic) if names.intermediate_topic else None
+
+    def headers_only(broker: str, partition: Partition) -> bool:
+        if facts["mode"] == "ledger" and partition[0] == names.input:
+            return True
+        return partition[0] != middle and (broker, partition) in leaders
+
+    read = {}
+    for each in internal:
+        place = each["topic"], each["partition"]
+        read[place] = logs[each["leader"] or each["replicas"][0]] / f"{place[0]}-{place[1]}"
+        each["compacted"] = segments.compacted(segments.replica(read[place], crc=False))
+
+    def commits_of() -> int:
+        rows = [
+            row
+            for place in offsets
+            for row in commits.read(
+                read[place], place[1], segments.replica(read[place], crc=False), groups=dict(names.read)
+            )
+        ]
+        return _write_rows(rows, COMMITS, tables / "commits.parquet")
+
+    def states_of() -> int:
+        rows = (row for place in coordinators for row in states.read(read[place], place[1]))
+        mine = states.of_run(rows, lambda topic: topic in names.topics.values())
+        return _write_rows(mine, STATES, tables / "states.parquet")
+
+    target = tables / "batches.parquet"
+    return [
+        ("batches", partial(segments.write_batches, logs, [*partitions, *offsets], target, headers_only=headers_only)),
+        ("commits", commits_of),
+        ("states", states_of),
+    ]
+
+
+def _write_rows(rows: Sequence[Mapping[str, Any]], table: Table, target: Path) -> int:
+    pq.write_table(pa.Table.from_pylist(list(rows), table.arrow), target)
+    return len(rows)
 
 
 def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[2]") -> None:
@@ -123,14 +168,14 @@ def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[
 
 
 def pin(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
-    """Return start, end (the LSO), high watermark, leader and replicas of each partition, as they are now.
+    """Return start, end (the LSO), high watermark, leader, replicas and ISR of each partition, as they are now.
 
     Raises AdminError when the cluster does not answer.
     """
     starts = admin.offsets(partitions, "earliest", "read_uncommitted")
     high = admin.offsets(partitions, "latest", "read_uncommitted")
     stable = admin.offsets(partitions, "latest", "read_committed")
-    states = {topic: admin.partitions(topic) for topic in {topic for topic, _ in partitions}}
+    of_topic = {topic: admin.partitions(topic) for topic in {topic for topic, _ in partitions}}
     return [
         {
             "topic": topic,
@@ -138,8 +183,9 @@ def pin(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
             "start": starts[topic, partition],
             "end": stable[topic, partition],
             "high_watermark": high[topic, partition],
-            "leader": _leader(states[topic][partition].leader),
-            "replicas": sorted(map(topology.node_of, states[topic][partition].replicas)),
+            "leader": _leader(of_topic[topic][partition].leader),
+            "replicas": sorted(map(topology.node_of, of_topic[topic][partition].replicas)),
+            "isr": sorted(map(topology.node_of, of_topic[topic][partition].isr)),
         }
         for topic, partition in partitions
     ]
@@ -150,12 +196,13 @@ def _leader(node: int | None) -> str | None:
 
 
 def _standing(context: FaultContext, partitions: list[Partition]) -> dict[str, Any]:
-    """Return the group's committed offsets, and the open transactions with what their coordinators know of them."""
+    """Return the groups' committed offsets, and the open transactions with what their coordinators know of them."""
     admin = context.cluster.admin
     commits = [
-        {"partition": partition, "offset": offset, "metadata": metadata}
-        for (topic, partition), (offset, metadata) in sorted(admin.group_offsets(context.names.group).items())
-        if topic == context.names.input
+        {"topic": topic, "partition": partition, "offset": offset, "metadata": metadata}
+        for group, read in context.names.read
+        for (topic, partition), (offset, metadata) in sorted(admin.group_offsets(group).items())
+        if topic == read
     ]
     if "transaction-state" not in context.cluster.system.capabilities:
         return {"positions": commits, "open_transactions": None}
@@ -190,10 +237,12 @@ def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
     return known
 
 
-def read_inputs(spark: SparkSession, bootstrap: str, topic: str, pinned: list[dict[str, Any]]) -> DataFrame:
-    """Return the inputs in the pinned ranges, under read_committed: partition, offset, number, digest."""
-    frame = topics.read(spark, bootstrap, topic, pinned, "read_committed")
-    return frame.selectExpr("partition", "offset", "number", "digest")
+def read_inputs(spark: SparkSession, bootstrap: str, context: FaultContext, pinned: list[dict[str, Any]]) -> DataFrame:
+    """Return the inputs in the pinned ranges, under read_committed, with the columns of tables/inputs.parquet."""
+    frame = topics.read(spark, bootstrap, context.names.input, pinned, "read_committed")
+    work = registry.workload(context.plan.scenario.workload.name)
+    key = ["xxhash64(key) AS grouping"] if work.aggregate else []
+    return frame.selectExpr("partition", "offset", "number", "digest", *key)
 
 
 def read_outputs(
@@ -204,11 +253,15 @@ def read_outputs(
     The columns are those of tables/outputs.parquet, without `topic`.
     """
     work = registry.workload(context.plan.scenario.workload.name)
-    identity, apart = work.identity, {"digest": "content"}
-    if identity == CONTENT:  # TopicSource has computed this digest
-        identity, apart = "digest", {}
-    if work.aggregate:
-        apart |= {work.aggregate.total: "total", "xxhash64(key)": "grouping"}
+    whole = work.identity == CONTENT  # TopicSource has computed this digest
+    identity = ["digest"] if whole else [f"{work.identity} AS digest", "digest AS content"]
+
+    def totals(role: str) -> list[str]:
+        if not (right := work.aggregate):
+            return []
+        total = right.state if right.state and role == work.changelog else right.total
+        return [f"{total} AS total", "xxhash64(key) AS grouping"]
+
     return {
         role: topics.read(
             spark, bootstrap, context.names.topic(role), pinned, isolation, intermediate=bool(work.intermediate_topic)
@@ -216,11 +269,11 @@ def read_outputs(
             "partition",
             "offset",
             "number",
-            f"{identity} AS digest",
+            *identity,
             "told_0",
             "told_1",
             *(["told_2"] if work.intermediate_topic else []),
-            *(f"{sql} AS {name}" for sql, name in apart.items()),
+            *totals(role),
         )
         for role in work.judged
     }

@@ -6,19 +6,22 @@ the v2 header is read (61 bytes, magic 2, "Record Batch" in Kafka's documentatio
 record of a control batch; other records are skipped.
 
     topic  partition  broker  first  last  records  producer_id  producer_epoch  sequence  transactional  control
-    crc  coordinator_epoch  fate
+    crc  coordinator_epoch  marker  intact  fate
 
 `control` is "commit", "abort" or null; a producer_id of −1 means that the producer is not idempotent. The next marker
-of its producer in its partition decides what became of a transactional batch: `fate` is visible, aborted, control, or
-open if no marker follows.
+of its producer in its partition decides what became of a transactional batch: `marker` is its offset, and `fate` is
+visible, aborted, control, or open if no marker follows. The batches of one producer with the same marker are a span.
+
+`intact` says whether the bytes of the batch have the CRC that its header names; it is null if they were not read.
 """
 
 import mmap
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,17 +30,25 @@ from onceproof.harness.record.tables import BATCHES
 # base offset, length, leader epoch, magic, crc, attributes, last delta, two timestamps, id, epoch, sequence, records
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _PREFIX_BYTES = 12
+_CRC_FROM = 21  # the CRC covers a batch from its attributes to its end
 _MAGIC = 2
-_COMPRESSION, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+_TRANSACTIONAL, _CONTROL = 0x10, 0x20
 _CHUNK_ROWS = 100_000
 Row = tuple[Any, ...]
 Buffer = bytes | mmap.mmap
 
 
-def write_batches(log_dirs: Mapping[str, Path], partitions: Iterable[tuple[str, int]], target: Path) -> int:
+def write_batches(
+    log_dirs: Mapping[str, Path],
+    partitions: Iterable[tuple[str, int]],
+    target: Path,
+    *,
+    headers_only: Callable[[str, tuple[str, int]], bool],
+) -> int:
     """Write the batches of these partitions, of all replicas, to a Parquet file; return how many there are.
 
-    `log_dirs` gives each broker's data directory.
+    `log_dirs` gives each broker's data directory. If `headers_only` is true of a broker and a
+    partition, the CRCs of that replica are not checked.
     """
     wanted = list(partitions)
     count = 0
@@ -45,32 +56,33 @@ def write_batches(log_dirs: Mapping[str, Path], partitions: Iterable[tuple[str, 
         rows: list[Row] = []
         for broker, folder in sorted(log_dirs.items()):
             for topic, partition in wanted:
-                rows.extend((topic, partition, broker, *batch) for batch in replica(folder / f"{topic}-{partition}"))
+                held = replica(folder / f"{topic}-{partition}", crc=not headers_only(broker, (topic, partition)))
+                rows.extend((topic, partition, broker, *batch) for batch in held)
                 if len(rows) >= _CHUNK_ROWS:
                     count += _flush(writer, rows)
         count += _flush(writer, rows)
     return count
 
 
-def replica(folder: Path) -> list[Row]:
+def replica(folder: Path, *, crc: bool = True) -> list[Row]:
     """Return the batches of one replica, over all of its segments: the columns from `first` to `fate`."""
     found: list[Row] = []
-    fates: list[str] = []
+    ends: list[tuple[int | None, str]] = []
     pending: dict[int, list[int]] = {}
     for segment in sorted(folder.glob("*.log")):
-        for batch in batches(segment):
+        for *batch, intact in batches(segment, crc=crc):
             producer, transactional, control = batch[3], batch[6], batch[7]
             if control is not None:
                 for place in pending.pop(producer, ()):
-                    fates[place] = "visible" if control == "commit" else "aborted"
-                fates.append("control")
+                    ends[place] = batch[0], "visible" if control == "commit" else "aborted"
+                ends.append((None, "control"))
             elif transactional:
                 pending.setdefault(producer, []).append(len(found))
-                fates.append("open")
+                ends.append((None, "open"))
             else:
-                fates.append("visible")
-            found.append(batch)
-    return [(*batch, fate) for batch, fate in zip(found, fates, strict=True)]
+                ends.append((None, "visible"))
+            found.append((*batch, intact))
+    return [(*batch, marker, intact, fate) for (*batch, intact), (marker, fate) in zip(found, ends, strict=True)]
 
 
 def compacted(held: Sequence[Row]) -> int:
@@ -86,23 +98,25 @@ def _flush(writer: pq.ParquetWriter, rows: list[Row]) -> int:
     return count
 
 
-def batches(segment: Path) -> Iterator[Row]:
-    """Yield the batches of one segment file, in order: the columns from `first` on, without `fate`.
+def batches(segment: Path, *, crc: bool = True) -> Iterator[Row]:
+    """Yield the batches of one segment file, in order: the columns from `first` to `coordinator_epoch`, and `intact`.
 
-    Ends at the first incomplete batch.
+    With `crc` false, only headers are read and `intact` is None. Ends at the first incomplete batch (`remainder`).
     """
     size = segment.stat().st_size
     if size == 0:
         return
     with segment.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        data.madvise(mmap.MADV_RANDOM)  # only headers are read; reading ahead would load every value
+        # If only headers are read, reading ahead would load every value.
+        data.madvise(mmap.MADV_SEQUENTIAL if crc else mmap.MADV_RANDOM)
         place = 0
         while place + _HEADER.size <= size:
-            (base, length, _, magic, crc, attributes, delta, _, _, producer, epoch, sequence, records) = (
+            (base, length, _, magic, told, attributes, delta, _, _, producer, epoch, sequence, records) = (
                 _HEADER.unpack_from(data, place)
             )
             if magic != _MAGIC or length <= 0 or place + _PREFIX_BYTES + length > size:
                 return
+            intact = _crc(data, place + _CRC_FROM, place + _PREFIX_BYTES + length) == told if crc else None
             control, coordinator_epoch = None, None
             if attributes & _CONTROL:
                 control, coordinator_epoch = _marker(data, place + _HEADER.size)
@@ -115,32 +129,29 @@ def batches(segment: Path) -> Iterator[Row]:
                 sequence,
                 bool(attributes & _TRANSACTIONAL),
                 control,
-                crc,
+                told,
                 coordinator_epoch,
+                intact,
             )
             place += _PREFIX_BYTES + length
 
 
-def records(segment: Path) -> Iterator[tuple[int, bytes, bytes | None]]:
-    """Yield the offset, key and value of each data record of an uncompressed segment, in order.
-
-    It is meant for Kafka's internal topics, which are not compressed. Raises ValueError at a compressed batch.
-    """
+def remainder(segment: Path) -> int:
+    """Return the number of bytes at the end of a segment that are no complete batch of message format 2."""
+    place, size = 0, segment.stat().st_size
     with segment.open("rb") as file:
-        data = file.read()
-    place = 0
-    while place + _HEADER.size <= len(data):
-        header = _HEADER.unpack_from(data, place)
-        base, length, attributes, count = header[0], header[1], header[5], header[12]
-        if length <= 0 or place + _PREFIX_BYTES + length > len(data):
-            return
-        if attributes & _COMPRESSION:
-            raise ValueError(f"{segment}: the batch at offset {base} is compressed")
-        at = place + _HEADER.size
-        for _ in range(0 if attributes & _CONTROL else count):
-            delta, key, value, at = _record(data, at)
-            yield base + delta, key or b"", value
-        place += _PREFIX_BYTES + length
+        while place + _HEADER.size <= size:
+            file.seek(place)
+            _, length, _, magic = struct.unpack(">qiib", file.read(_PREFIX_BYTES + 5))
+            if magic != _MAGIC or length <= 0 or place + _PREFIX_BYTES + length > size:
+                break
+            place += _PREFIX_BYTES + length
+    return size - place
+
+
+def _crc(data: mmap.mmap, first: int, after: int) -> int:
+    with memoryview(data) as view, view[first:after] as part:
+        return crc32c.crc32c(part)
 
 
 def _record(data: Buffer, place: int) -> tuple[int, bytes | None, bytes | None, int]:
@@ -170,11 +181,11 @@ def _marker(data: Buffer, place: int) -> tuple[str, int | None]:
 
 def _varint(data: Buffer, place: int) -> tuple[int, int]:
     """Return a zig-zag variable-length integer, and the place after it."""
-    raw, place = unsigned_varint(data, place)
+    raw, place = _unsigned_varint(data, place)
     return (raw >> 1) ^ -(raw & 1), place
 
 
-def unsigned_varint(data: Buffer, place: int) -> tuple[int, int]:
+def _unsigned_varint(data: Buffer, place: int) -> tuple[int, int]:
     """Return an unsigned variable-length integer, and the place after it."""
     raw = shift = 0
     for _ in range(10):

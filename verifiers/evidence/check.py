@@ -72,6 +72,11 @@ LOG = Need(
     met=lambda tables: (tables.folder / "tables" / "batches.parquet").exists(),
     essential=True,
 )
+COORDINATOR_LOG = Need(
+    says="the log of this system's transaction coordinators cannot be read",
+    met=lambda tables: (tables.folder / "tables" / "states.parquet").exists(),
+    essential=True,
+)
 TRANSACTION_STATE = Need(
     says="this system does not report which transactions are open",
     met=lambda tables: tables.facts["open_transactions"] is not None,
@@ -84,6 +89,10 @@ INPUT_TOPIC = Need(
 AGGREGATE = Need(
     says="this pipeline has no aggregate",
     met=lambda tables: tables.workload.aggregate is not None,
+)
+TRANSACTIONAL = Need(
+    says="this pipeline does not claim to use transactions",
+    met=lambda tables: tables.workload.claim.transactional,
 )
 HIDDEN_RECORDS = Need(
     says="the scenario did not ask for the records that a read_committed reader does not see",

@@ -72,7 +72,11 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
         tables.batches.join(F.broadcast(pinned), ["topic", "partition"])  # speed: `replicas` filters the batches again
         .where("last >= start AND first < high")  # speed: as above
         .groupBy("topic", "partition", "broker")
-        .agg(*aggregates(*fates, *fingerprint("first, last, producer_id, producer_epoch, sequence, crc")))
+        .agg(
+            *aggregates(
+                *fates, *fingerprint("first, last, producer_id, producer_epoch, sequence, crc, coalesce(intact, true)")
+            )
+        )
     )
     return {
         (r["topic"], r["partition"], r["broker"]): Log(offsets={fate: r[fate] for fate in FATES}, batches=read(r))

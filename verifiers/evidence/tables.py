@@ -167,7 +167,13 @@ class Tables:
     @property
     @cached
     def commits(self) -> DataFrame:
-        """Return the offsets that the group committed (`position`); `offset` is the place of the commit in its log."""
+        """Return the offsets that the group of the input committed (`position`); `offset` is the commit's own."""
+        return self.gathered(self.all_commits.where(F.col("topic") == self.input_topic).drop("topic"))
+
+    @property
+    @cached
+    def all_commits(self) -> DataFrame:
+        """Return the offsets that all groups of the pipeline committed, with the `topic` (on the cluster) they read."""
         return self.gathered(self.parquet("tables/commits.parquet", COMMITS.spark))
 
     @property
@@ -185,7 +191,7 @@ class Tables:
     @property
     @cached
     def truth(self) -> DataFrame:
-        """Return the inputs of the run: number, partition, offset, digest, least.
+        """Return the inputs of the run: number, partition, offset, digest, grouping, least.
 
         They come from the ledger, so they survive delete-records. If the ledger has no offset for an input, it is
         placed where the log has it first. An input that the ledger calls `info` counts if it is in the log; if it is
@@ -207,6 +213,7 @@ class Tables:
                 F.coalesce("at.partition", "partition").alias("partition"),
                 "at.offset",
                 "digest",
+                "grouping",
                 F.expr("at IS NOT NULL OR acknowledged").cast("int").alias("least"),
             )
         )
@@ -303,7 +310,11 @@ class Tables:
     @property
     def positions(self) -> dict[int, int]:
         """Return the group's committed offset on each input partition."""
-        return {each["partition"]: each["offset"] for each in self.facts["positions"]}
+        return {e["partition"]: e["offset"] for e in self.facts["positions"] if e["topic"] == self.input_topic}
+
+    def gone_from(self, topic: str) -> int:
+        """Return how many records are gone from the partitions of an internal topic that were read."""
+        return sum(each["compacted"] + each["start"] for each in self.facts["internal"] if each["topic"] == topic)
 
     @property
     @cached

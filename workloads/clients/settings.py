@@ -54,7 +54,11 @@ def membership(config: Mapping[str, Any], assignor: str) -> Settings:
 
 def production(config: Mapping[str, Any], transactional_id: str | None) -> Settings:
     """Return the settings of a producer, which is transactional if it has an id."""
-    settings: Settings = {"enable.idempotence": config["idempotent"], "linger.ms": 2}
+    settings: Settings = {
+        "enable.idempotence": config["idempotent"],
+        "linger.ms": 2,
+        "compression.type": config["compression"],
+    }
     if transactional_id is not None:
         settings |= {
             "transactional.id": transactional_id,

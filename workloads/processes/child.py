@@ -39,6 +39,7 @@ class Child:
         self._go: dict[str, threading.Event] = {}
         self._abort: set[str] = set()
         self._write = threading.Lock()
+        self._emitted = 0
         self._stops = [dict(stop) for stop in config.get("stops", ())]
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
 
@@ -56,9 +57,14 @@ class Child:
         return cls(config)
 
     def emit(self, event: str, **fields: Any) -> None:
-        """Write an event to stdout, with `t`, the process's CLOCK_MONOTONIC in seconds. Safe to use from threads."""
-        line = json.dumps({"event": event, "t": round(time.monotonic(), 6), **fields}, separators=(",", ":"))
+        """Write an event to stdout, with `n`, its number from 1, and `t`, the process's CLOCK_MONOTONIC in seconds.
+
+        It is safe to use from several threads. The numbers show whether an event has been lost.
+        """
         with self._write:
+            self._emitted += 1
+            head = {"event": event, "n": self._emitted, "t": round(time.monotonic(), 6)}
+            line = json.dumps({**head, **fields}, separators=(",", ":"))
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
 

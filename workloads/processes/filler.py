@@ -109,7 +109,14 @@ class Filler:
         value = payload.value(self._config["seed"], number, self._config["record_bytes"])
         _produce(self._inputs, self._input, value, key, partition)
         _produce(self._outputs, self._output, value, key, partition, headers=[(HEADER, header)])
-        self._ledger.add(number, partition, number // self._partitions, payload.digest(key, value), acknowledged=True)
+        self._ledger.add(
+            number,
+            partition,
+            number // self._partitions,
+            payload.digest(key, value),
+            payload.key_hash(key),
+            acknowledged=True,
+        )
 
     def _failed(self, error: KafkaError) -> None:
         if error.fatal():

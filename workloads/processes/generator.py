@@ -5,7 +5,8 @@ the harness sends when the last fault is healed. Then it sends a tail of `tail_s
 idle pipeline. It sends `records_max` at most. Each file of the ledger is written in full and then renamed. A generator
 that is killed leaves no partial file and no end mark (`finished`), and the run is then `unknown`.
 
-    ledger/sent-00000.parquet    number, partition, offset (null: not reported), digest, acknowledged
+    ledger/sent-00000.parquet    number, partition, offset (null: not reported), digest, grouping,
+                                acknowledged
 """
 
 import gc
@@ -36,14 +37,16 @@ class Ledger:
 
     def __init__(self, folder: Path, prefix: str = "sent") -> None:
         self._folder, self._prefix = folder, prefix
-        self._rows: list[tuple[int, int, int | None, int, bool]] = []
+        self._rows: list[tuple[int, int, int | None, int, int, bool]] = []
         self._part = 0
         self.acknowledged = 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def add(self, number: int, partition: int, offset: int | None, digest: int, *, acknowledged: bool) -> None:
-        """Add an input; `offset` is None if the client did not report it."""
-        self._rows.append((number, partition, offset, digest, acknowledged))
+    def add(
+        self, number: int, partition: int, offset: int | None, digest: int, grouping: int, *, acknowledged: bool
+    ) -> None:
+        """Add an input; `offset` is None if the client did not report it, `grouping` is the hash of its key."""
+        self._rows.append((number, partition, offset, digest, grouping, acknowledged))
         self.acknowledged += acknowledged
         if len(self._rows) >= _PART_RECORDS:
             self.write()
@@ -67,7 +70,8 @@ class Generator:
         self._ledger = Ledger(Path(config["ledger"]))
         self._keys = payload.Keys(config["seed"], config["keys"], config["key_skew"])
         self._partition_of: dict[bytes, int] = {}
-        self._sent: dict[int, tuple[int, int]] = {}  # not acknowledged yet: number → partition, digest
+        self._grouping_of: dict[bytes, int] = {}
+        self._sent: dict[int, tuple[int, int, int]] = {}  # not acknowledged yet: number → partition, digest, grouping
         self._producer = Producer(_producer_config(config))
         self.sent = 0
 
@@ -101,7 +105,7 @@ class Generator:
             key = self._keys.key(number)
             value = payload.value(config["seed"], number, config["record_bytes"])
             partition = self._partition(key)
-            self._sent[number] = (partition, payload.digest(key, value))
+            self._sent[number] = (partition, payload.digest(key, value), self._grouping(key))
             while True:
                 try:
                     self._producer.produce(config["input"], value, key, partition, on_delivery=self._delivered)
@@ -116,12 +120,19 @@ class Generator:
             found = self._partition_of[key] = xxhash.xxh64_intdigest(key) % self._config["partitions"]
         return found
 
+    def _grouping(self, key: bytes) -> int:
+        found = self._grouping_of.get(key)
+        if found is None:
+            found = self._grouping_of[key] = payload.key_hash(key)
+        return found
+
     def _delivered(self, error: KafkaError | None, message: Any) -> None:
         number = int(message.value()[: payload.NUMBER_DIGITS])
-        partition, digest = self._sent.pop(number)
+        partition, digest, grouping = self._sent.pop(number)
         # A batch that the broker already had is acknowledged without its offset. The log then shows where it is.
         known = error is None and message.offset() >= 0
-        self._ledger.add(number, partition, message.offset() if known else None, digest, acknowledged=error is None)
+        offset = message.offset() if known else None
+        self._ledger.add(number, partition, offset, digest, grouping, acknowledged=error is None)
 
     def _finish(self) -> None:
         left = self._producer.flush(_FLUSH_DEADLINE_S)
@@ -140,6 +151,7 @@ def _producer_config(config: dict[str, Any]) -> dict[str, Any]:
         "client.id": "generator",
         "enable.idempotence": True,
         "linger.ms": 100,
+        "compression.type": config["compression"],
         "queue.buffering.max.messages": 1_000_000,
         "retry.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1000,

@@ -1,0 +1,89 @@
+"""The command `onceproof audit`: judge transactions from logs alone.
+
+    onceproof audit PATH…          copied log directories of the brokers of one cluster
+    onceproof audit --run RUN      the logs of a run, without its history, ledger and manifest
+
+Exit status: 0 if the logs are valid, 1 if they are not or if that is not known, 2 for bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from onceproof.harness.base.errors import BadInput
+
+if TYPE_CHECKING:
+    from onceproof.verifiers.audit.audit import Audit
+
+_SHOWN = 10
+
+
+def add(subcommands: Any) -> None:
+    """Add the command to the parser of the command line."""
+    audit = subcommands.add_parser("audit", help="judge transactions from copied log directories, or from a run's logs")
+    audit.add_argument(
+        "paths", type=Path, nargs="*", metavar="PATH", help="a broker's log directory, or a folder of them"
+    )
+    audit.add_argument("--run", type=Path, metavar="RUN", help="a run's folder, of which only the logs are used")
+    audit.add_argument(
+        "--stopped", action="store_true", help="the brokers did not run when the directories were copied"
+    )
+    audit.add_argument("--json", type=Path, metavar="FILE", help="write findings, reasons and transactional ids here")
+    audit.add_argument("--quiet", action="store_true", help="print the verdict only")
+    audit.set_defaults(command=command)
+
+
+def command(options: argparse.Namespace) -> int:
+    """Audit log directories or a run, print the result, and return the exit status."""
+    from onceproof.verifiers.audit import audit, copies
+
+    if bool(options.paths) == bool(options.run):
+        raise BadInput("audit: expected either log directories or --run RUN")
+    if options.json and not options.json.absolute().parent.is_dir():
+        raise BadInput(f"--json {options.json}: no such folder: {options.json.absolute().parent}")
+    read = copies.of_run(options.run) if options.run else copies.of_directories(options.paths, stopped=options.stopped)
+    done = audit.audit(read)
+    if options.json:
+        options.json.write_text(
+            json.dumps({"verdict": done.verdict, **asdict(done)}, indent=1) + "\n", encoding="utf-8"
+        )
+    _print(done, quiet=options.quiet)
+    return 0 if done.verdict == "valid" else 1
+
+
+def _print(done: Audit, *, quiet: bool) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    classes = ", ".join(sorted({each.cls for each in done.findings}))
+    console.print(f"audit: {done.verdict}{': ' + classes if classes else ''}")
+    if quiet:
+        return
+    console.print(", ".join(f"{count:,} {unit}" for unit, count in done.compared.items()))
+    for finding in done.findings:
+        console.print(escape(f"{finding.cls} × {finding.count}: {finding.says}"))
+        for sample in finding.samples[:_SHOWN]:
+            place = f"{sample['topic']}/{sample['partition']} offset {sample['offset']}"
+            rest = {key: value for key, value in sample.items() if key not in ("topic", "partition", "offset")}
+            console.print(escape(f"  {place}: " + ", ".join(f"{key} {value}" for key, value in rest.items())))
+    for reason in done.reasons:
+        console.print(escape(f"not known: {reason.says}"))
+    if done.ids:
+        console.print(_table(done.ids))
+
+
+def _table(ids: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("transactional id", "producer ids", "epoch", "commits", "aborts", "state", "version"):
+        table.add_column(name, overflow="fold")
+    for each in ids:
+        producers = ", ".join(map(str, each["producer_ids"]))
+        told = (each[key] for key in ("epoch", "commits", "aborts", "state", "transaction_version"))
+        table.add_row(escape(each["transactional_id"]), producers, *map(str, told))
+    return table

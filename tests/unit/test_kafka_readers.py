@@ -1,0 +1,171 @@
+"""The batch reader, and the readers of internal topics, agree with Kafka's own classes on segments that Kafka wrote."""
+
+from pathlib import Path
+from typing import Any
+
+import jpype
+import pytest
+
+from onceproof.harness.cluster.admin import start_jvm
+from onceproof.verifiers.collect import commits, internal, segments, states
+
+CODECS = ("none", "gzip", "lz4", "snappy", "zstd")
+RECORDS = "org.apache.kafka.common.record.internal"
+
+
+def _class(name: str) -> Any:
+    start_jvm()
+    return jpype.JClass(name)
+
+
+def _compression(codec: str) -> Any:
+    kind = "org.apache.kafka.common.record.internal.CompressionType"
+    return _class("org.apache.kafka.common.compress.Compression").of(_class(kind).forName(codec)).build()
+
+
+def _batch(
+    base: int, records: list[tuple[bytes, bytes | None]], codec: str, producer: int = 7, sequence: int = 0
+) -> bytes:
+    """A transactional batch, written by Kafka."""
+    simple = _class(f"{RECORDS}.SimpleRecord")
+    made = [
+        simple(jpype.JArray(jpype.JByte)(key), value and jpype.JArray(jpype.JByte)(value)) for key, value in records
+    ]
+    memory = _class(f"{RECORDS}.MemoryRecords")
+    return _bytes(
+        memory.withTransactionalRecords(
+            jpype.JLong(base),
+            _compression(codec),
+            jpype.JLong(producer),
+            jpype.JShort(3),
+            jpype.JInt(sequence),
+            0,
+            made,
+        )
+    )
+
+
+def _marker(base: int, commit: bool, producer: int = 7) -> bytes:
+    kind = _class(f"{RECORDS}.ControlRecordType")
+    marker = _class(f"{RECORDS}.EndTransactionMarker")(kind.COMMIT if commit else kind.ABORT, 42)
+    memory = _class(f"{RECORDS}.MemoryRecords")
+    return _bytes(
+        memory.withEndTransactionMarker(
+            jpype.JLong(base), jpype.JLong(0), 0, jpype.JLong(producer), jpype.JShort(3), marker
+        )
+    )
+
+
+def _bytes(records: Any) -> bytes:
+    buffer = records.buffer()
+    return bytes(buffer.array())[: buffer.limit()]
+
+
+def _prefixed(version: int, message: Any) -> bytes:
+    """A key or value as Kafka's coordinators write it, behind its version."""
+    return bytes(
+        _class("org.apache.kafka.common.protocol.MessageUtil").toVersionPrefixedBytes(jpype.JShort(version), message)
+    )
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_headers_are_those_that_kafka_reads(tmp_path: Path, codec: str) -> None:
+    many = [(f"k{number}".encode(), b"value " * 20) for number in range(30)]
+    segment = tmp_path / "00000000000000000000.log"
+    segment.write_bytes(
+        _batch(0, many, codec) + _marker(30, True) + _batch(31, many[:5], codec, 8) + _marker(36, False, 8)
+    )
+    theirs = [
+        (
+            int(each.baseOffset()),
+            int(each.lastOffset()),
+            int(each.countOrNull()),
+            int(each.producerId()),
+            int(each.producerEpoch()),
+            int(each.baseSequence()),
+            bool(each.isTransactional()),
+            bool(each.isControlBatch()),
+            int(each.checksum()),
+            bool(each.isValid()),
+        )
+        for each in _class(f"{RECORDS}.FileRecords").open(jpype.JClass("java.io.File")(str(segment)), False).batches()
+    ]
+    ours = [(*row[:7], row[7] is not None, row[8], row[11]) for row in segments.replica(tmp_path)]
+    assert ours == theirs
+    assert [(row[7], row[9], row[10], row[12]) for row in segments.replica(tmp_path)] == [
+        (None, None, 30, "visible"),
+        ("commit", 42, None, "control"),
+        (None, None, 36, "aborted"),
+        ("abort", 42, None, "control"),
+    ]
+
+
+def test_a_changed_byte_is_seen_by_its_crc(tmp_path: Path) -> None:
+    segment = tmp_path / "00000000000000000000.log"
+    written = bytearray(_batch(0, [(b"key", b"value")], "none") + _marker(1, True))
+    written[75] ^= 1
+    segment.write_bytes(written)
+    assert [row[11] for row in segments.replica(tmp_path)] == [False, True]
+    assert [row[11] for row in segments.replica(tmp_path, crc=False)] == [None, None]
+    with pytest.raises(ValueError, match=r"00000\.log: .*corrupt"):
+        list(internal.records(tmp_path, "transactions"))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("version", [0, 1])
+def test_states_of_transactional_ids(tmp_path: Path, codec: str, version: int) -> None:
+    generated = "org.apache.kafka.coordinator.transaction.generated"
+    key = _prefixed(0, _class(f"{generated}.TransactionLogKey")().setTransactionalId("orders-1"))
+    numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(2), jpype.java.lang.Integer(5)])
+    place = _class(f"{generated}.TransactionLogValue$PartitionsSchema")().setTopic("out").setPartitionIds(numbers)
+    value = (
+        _class(f"{generated}.TransactionLogValue")()
+        .setProducerId(4000)
+        .setProducerEpoch(jpype.JShort(9))
+        .setTransactionStatus(jpype.JByte(2))
+        .setTransactionPartitions(jpype.java.util.ArrayList([place]))
+    )
+    if version:
+        value.setClientTransactionVersion(jpype.JShort(2))
+    written = _batch(0, [(key, _prefixed(version, value)), (key, None)], codec)
+    (tmp_path / "00000000000000000000.log").write_bytes(written)
+    first, tombstone = states.read(tmp_path, 3)
+    assert first == {
+        "log": 3,
+        "offset": 0,
+        "transactional_id": "orders-1",
+        "producer_id": 4000,
+        "producer_epoch": 9,
+        "state": "PrepareCommit",
+        "partitions": ["out/2", "out/5"],
+        "version": 2 if version else 0,
+    }
+    assert (tombstone["state"], tombstone["offset"]) == ("Tombstone", 1)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("version", [1, 3, 4])
+def test_committed_offsets(tmp_path: Path, codec: str, version: int) -> None:
+    generated = "org.apache.kafka.coordinator.group.generated"
+    named = _class(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
+    other = _class(f"{generated}.OffsetCommitKey")().setGroup("another").setTopic("in").setPartition(4)
+    value = _class(f"{generated}.OffsetCommitValue")().setOffset(77).setMetadata("1,2,3").setCommitTimestamp(1234)
+    both = [(b"\0\1" + _prefixed(0, each)[2:], _prefixed(version, value)) for each in (named, other)]
+    (tmp_path / "00000000000000000000.log").write_bytes(_batch(10, both, codec) + _marker(12, True))
+    [row] = commits.read(tmp_path, 1, segments.replica(tmp_path), groups={"group": "in"})
+    assert row == {
+        "topic": "in",
+        "log": 1,
+        "offset": 10,
+        "partition": 4,
+        "position": 77,
+        "worker": 1,
+        "incarnation": 2,
+        "transaction": 3,
+        "committed_ms": 1234,
+        "producer_id": 7,
+        "producer_epoch": 3,
+        "transactional": True,
+        "marker": 12,
+        "fate": "visible",
+    }

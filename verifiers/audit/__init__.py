@@ -1,0 +1,1 @@
+"""Judge the logs of any cluster: no history, no ledger, no workload."""

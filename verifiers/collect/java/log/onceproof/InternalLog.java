@@ -1,0 +1,114 @@
+package onceproof;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
+import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
+import org.apache.kafka.coordinator.transaction.generated.TransactionLogKey;
+import org.apache.kafka.coordinator.transaction.generated.TransactionLogKeyJsonConverter;
+import org.apache.kafka.coordinator.transaction.generated.TransactionLogValue;
+import org.apache.kafka.coordinator.transaction.generated.TransactionLogValueJsonConverter;
+
+/**
+ * Reads the records of a segment of __consumer_offsets or __transaction_state with Kafka's own classes, of any
+ * compression, and checks the CRC of each batch.
+ *
+ * The result has one line of JSON for each record: {"offset": …, "first": …, "key": …, "value": …}, where `first` is the
+ * first offset of its batch, and key and value have the names of Kafka's message schemas. The value is null for a
+ * tombstone. Control records have no line.
+ */
+public final class InternalLog {
+    private static final short OFFSET_COMMIT_LEGACY = 0;
+    private static final short OFFSET_COMMIT = 1;
+    private static final short TRANSACTION = 0;
+
+    private InternalLog() { }
+
+    /** The committed offsets. Records of __consumer_offsets that describe groups are left out. */
+    public static String offsets(String path) throws IOException {
+        GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
+        return read(path, record -> {
+            short type = record.key().getShort(0);
+            if (type != OFFSET_COMMIT_LEGACY && type != OFFSET_COMMIT) {
+                return null;
+            }
+            CoordinatorRecord both = serde.deserialize(record.key(), record.value());
+            ObjectNode line = JsonNodeFactory.instance.objectNode();
+            line.set("key", key(both));
+            line.set("value", value(both));
+            return line;
+        });
+    }
+
+    /** The states of transactional ids. */
+    public static String transactions(String path) throws IOException {
+        return read(path, record -> {
+            ByteBuffer key = record.key();
+            short type = key.getShort();
+            if (type != TRANSACTION) {
+                return null;
+            }
+            ObjectNode line = JsonNodeFactory.instance.objectNode();
+            line.set("key", TransactionLogKeyJsonConverter.write(
+                new TransactionLogKey(new ByteBufferAccessor(key), type), type));
+            ByteBuffer value = record.value();
+            if (value == null) {
+                return line.putNull("value");
+            }
+            short version = value.getShort();
+            line.set("value", TransactionLogValueJsonConverter.write(
+                new TransactionLogValue(new ByteBufferAccessor(value), version), version));
+            return line;
+        });
+    }
+
+    private static JsonNode key(CoordinatorRecord record) {
+        return org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters.writeRecordKeyAsJson(
+            record.key());
+    }
+
+    private static JsonNode value(CoordinatorRecord record) {
+        return record.value() == null ? JsonNodeFactory.instance.nullNode()
+            : org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters.writeRecordValueAsJson(
+                record.value().message(), record.value().version());
+    }
+
+    private interface Decoder {
+        ObjectNode decode(Record record);
+    }
+
+    private static String read(String path, Decoder decoder) throws IOException {
+        StringBuilder lines = new StringBuilder();
+        try (FileRecords records = FileRecords.open(new File(path), false)) {
+            for (FileChannelRecordBatch batch : records.batches()) {
+                if (batch.magic() < RecordBatch.MAGIC_VALUE_V2) {
+                    throw new IOException(path + ": the batch at offset " + batch.baseOffset() + " has message format "
+                        + batch.magic() + "; allowed: 2");
+                }
+                batch.ensureValid();
+                if (batch.isControlBatch()) {
+                    continue;
+                }
+                for (Record record : batch) {
+                    ObjectNode line = record.hasKey() ? decoder.decode(record) : null;
+                    if (line != null) {
+                        line.put("offset", record.offset()).put("first", batch.baseOffset());
+                        lines.append(line).append('\n');
+                    }
+                }
+            }
+        }
+        return lines.toString();
+    }
+}

@@ -1,0 +1,58 @@
+"""Read what the transaction coordinators decided, from the segments of __transaction_state.
+
+The coordinator of a transactional id appends a record for each change of its state. A record with the state
+PrepareCommit or PrepareAbort is the decision about a transaction: markers with its producer epoch follow in each of its
+partitions (KIP-98; with transaction version 2 that epoch is one above the epoch of the data, KIP-890).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from onceproof.verifiers.collect import internal
+
+TOMBSTONE = "Tombstone"
+# org.apache.kafka.coordinator.transaction.TransactionState
+_STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+
+
+def read(replica: Path, log: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table `states` for one replica of the partition `log` of __transaction_state."""
+    for record in internal.records(replica, "transactions"):
+        value = record["value"]
+        row = {"log": log, "offset": record["offset"], "transactional_id": record["key"]["transactionalId"]}
+        if value is None:
+            yield {**row, "state": TOMBSTONE, "partitions": []}
+            continue
+        yield {
+            **row,
+            "producer_id": value["producerId"],
+            "producer_epoch": value["producerEpoch"],
+            "state": _STATES[value["transactionStatus"]],
+            "partitions": [
+                f"{each['topic']}/{partition}"
+                for each in value["transactionPartitions"] or ()
+                for partition in each["partitionIds"]
+            ],
+            "version": value.get("clientTransactionVersion", 0),
+        }
+
+
+def of_run(rows: Iterable[Mapping[str, Any]], mine: Callable[[str], bool]) -> list[Mapping[str, Any]]:
+    """Return the rows of those transactional ids that ever had a partition of a topic for which `mine` is true."""
+    everything = list(rows)
+    ids = {
+        row["transactional_id"]
+        for row in everything
+        if any(mine(place.rpartition("/")[0]) for place in row["partitions"])
+    }
+    return [row for row in everything if row["transactional_id"] in ids]

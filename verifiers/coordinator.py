@@ -1,0 +1,175 @@
+"""Check that the partitions' logs hold what the transaction coordinators decided, from the log alone.
+
+    torn-transaction    a marker ends a transaction in a partition although its coordinator decided nothing about it,
+                        or something else (KAFKA-19446); or batches before it have an epoch that the decision excludes
+    hung-transaction    a decision has no marker in one of its partitions, or a batch belongs to no transaction that any
+                        coordinator knows and no marker follows (KAFKA-14561)
+    zombie-write        a marker has a lower coordinator epoch than an earlier one of its producer; or a committed
+                        transaction holds batches of an older epoch than its own (KIP-98)
+    lost, duplicate     a producer's sequence numbers in a partition have a gap, or repeat (KIP-98)
+
+    coordinator of worker-0: commit of producer 4000, epoch 7, in output/3
+      output/3: [0..9 epoch 6] commit 7                          with transaction version 2 (KIP-890)
+      output/3: [0..9 epoch 6] commit 7 [11..15 epoch 7] commit 7 …                torn-transaction: output/3 offset 16
+      output/3: [0..9 epoch 6]                                                     hung-transaction: output/3 offset 0
+
+`decisions` describes how spans and decisions are matched. What the log cannot show is a late EndTxn that the
+coordinator obeys (KAFKA-17754): the log is consistent then.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from onceproof.harness.record.results import Finding, Reason
+from onceproof.verifiers import completeness
+from onceproof.verifiers.evidence import decisions, spans, suspects
+from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, Check, Judged
+from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
+from onceproof.verifiers.evidence.findings import Sample, explained, finding, place
+from onceproof.verifiers.evidence.tables import Tables
+
+CLAIM = "each marker in a partition is that of its coordinator's decision, and each decision has its markers"
+SAYS = {
+    "torn-transaction": "markers end transactions that their coordinator did not decide so",
+    "hung-transaction": "decisions have no marker in a partition, or batches belong to no transaction of a coordinator",
+    "zombie-write": "markers of an older coordinator, or batches of an older producer epoch, were accepted",
+}
+_SEQUENCES = {
+    "lost": "batches are missing: the sequence numbers of a producer have a gap",
+    "duplicate": "batches were appended twice: the sequence numbers of a producer repeat",
+}
+
+
+def problems(lane: Lane, open_at: dict[tuple[int, str], str]) -> Iterator[tuple[str, int, Sample]]:
+    """Yield the class, offset and details of what is wrong in a lane; `open_at` is `decisions.ongoing`.
+
+    A transaction that its coordinator knows as open is no problem, nor is a decision whose markers are still to come.
+    """
+    for span in lane.strange:
+        assert span.marker is not None
+        yield "torn-transaction", span.marker, _of_span(span)
+    for span in lane.spans:
+        if span.marker is None and (span.producer_id, lane.place) not in open_at and not lane.unended:
+            yield "hung-transaction", span.first, _of_span(span)
+    for decision in lane.unended:
+        yield "hung-transaction", _last_open(lane), _of_decision(decision)
+    highest = -1
+    for span in lane.spans:
+        if span.marker is not None and span.coordinator_epoch < highest:
+            yield "zombie-write", span.marker, {**_of_span(span), "highest_coordinator_epoch": highest}
+        highest = max(highest, span.coordinator_epoch)
+    for span, decided in zip(lane.spans, lane.of, strict=True):
+        if decided is None or not span.batches or not decided.commit:
+            continue
+        if span.highest > decided.data_epoch:
+            yield "torn-transaction", span.first, {**_of_span(span), **_of_decision(decided)}
+        elif span.lowest < decided.data_epoch:
+            yield "zombie-write", span.first, {**_of_span(span), **_of_decision(decided)}
+
+
+def _last_open(lane: Lane) -> int:
+    """Return the offset at which the marker of a decision is missing: in the open span, or after the last one."""
+    last = lane.spans[-1] if lane.spans else None
+    if last is None:
+        return 0
+    return last.first if last.marker is None else last.marker + 1
+
+
+def _of_span(span: Span) -> Sample:
+    marker = {"marker": span.marker, "kind": "commit" if span.commit else "abort", "marker_epoch": span.epoch}
+    epochs = {"lowest_epoch": span.lowest, "highest_epoch": span.highest}
+    return {
+        "producer_id": span.producer_id,
+        "first": span.first,
+        "last": span.first if span.marker is None else span.marker,
+        "batches": span.batches,
+        **epochs,
+        **({} if span.marker is None else {**marker, "coordinator_epoch": span.coordinator_epoch}),
+    }
+
+
+def _of_decision(decision: Decision) -> Sample:
+    return {
+        "transactional_id": decision.transactional_id,
+        "decision": "commit" if decision.commit else "abort",
+        "decision_epoch": decision.epoch,
+        "decided_at": f"{spans.COORDINATORS}/{decision.log} offset {decision.offset}",
+    }
+
+
+def _judge(tables: Tables) -> Judged:
+    log, states = spans.matched(tables), spans.states(tables)
+    open_at = decisions.ongoing(states)
+    told = {(each["topic"], each["partition"]) for each in tables.facts["open_transactions"] or ()}
+    found: dict[str, list[Sample]] = {}
+    for lane in log.lanes:
+        topic, _, partition = lane.place.rpartition("/")
+        for cls, offset, details in problems(lane, open_at):
+            if cls == "hung-transaction" and (topic, int(partition)) in told:
+                continue  # `transactions` reports it
+            found.setdefault(cls, []).append({"topic": topic, "partition": int(partition), "offset": offset, **details})
+    findings = [_finding(tables, cls, samples) for cls, samples in sorted(found.items())]
+    counted = {"spans": sum(len(lane.spans) for lane in log.lanes), "decisions": len(log.numbers)}
+    compared = {**tables.sizes("batches"), **counted}
+    return Judged(compared=compared, findings=findings + _sequences(tables), reasons=_unknown(tables, log))
+
+
+def _finding(tables: Tables, cls: str, samples: list[Sample]) -> Finding:
+    samples.sort(key=lambda each: (each["topic"], each["partition"], each["offset"]))
+    shown = explained(tables, cls, samples[: tables.samples_max])
+    return Finding(cls=cls, count=len(samples), says=SAYS[cls], samples=shown)
+
+
+def _unknown(tables: Tables, log: spans.Log) -> list[Reason]:
+    """Return a reason if compaction removed decisions on which spans of the run depend."""
+    unknown = sum(lane.unknown for lane in log.lanes)
+    if not unknown:
+        return []
+    says = (
+        f"{unknown} transactions cannot be judged: compaction removed {tables.gone_from(spans.COORDINATORS)} "
+        f"records of {spans.COORDINATORS}"
+    )
+    return [Reason(kind="indeterminate", says=says)]
+
+
+def _sequences(tables: Tables) -> list[Finding]:
+    """Return the findings of gaps and repetitions in sequence numbers (rule of KIP-98, of every idempotent producer).
+
+    Outputs that are lost or duplicate already, and partitions that are incomplete, are left out.
+    """
+    lane = "OVER (PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY first)"
+    next_one = "pmod(sequence + last - first + 1, 2147483648)"
+    data = tables.log.where("producer_id >= 0 AND control IS NULL").join(
+        F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti"
+    )
+    data = data.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start")
+    wrong = (
+        data.selectExpr("*", f"lag({next_one}) {lane} AS expected", f"lag(sequence) {lane} AS before")
+        .where("sequence != expected OR expected IS NULL AND sequence != 0 AND start = 0")
+        .selectExpr("*", "IF(sequence <= before, 'duplicate', 'lost') AS cls", "first AS offset")
+        .persist()
+    )
+    suspected = suspects.suspects(tables)
+    if suspected is not None:
+        wrong = wrong.join(F.broadcast(suspected.select("topic").distinct()), "topic", "left_anti")
+    return [
+        each
+        for cls, says in _SEQUENCES.items()
+        for each in finding(tables, cls, says, wrong.where(F.col("cls") == cls), partial(_sequence, tables))
+    ]
+
+
+def _sequence(tables: Tables, row: Any) -> Sample:
+    return {
+        **place(tables, row),
+        "producer_id": row["producer_id"],
+        "producer_epoch": row["producer_epoch"],
+        "sequence": row["sequence"],
+        "expected_sequence": row["expected"] or 0,
+    }
+
+
+CHECK = Check(name="coordinator", claim=CLAIM, run=_judge, needs=(LOG, COORDINATOR_LOG))

@@ -1,0 +1,134 @@
+"""Give the spans of a run's logs, each with the decision of the transaction coordinator that it belongs to.
+
+A span is what one producer id wrote into one partition between two of its markers (`decisions`). The spans are those of
+the leaders of the judged partitions, and of the groups' partitions of __consumer_offsets.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from onceproof.harness.record.tables import STATES
+from onceproof.verifiers.evidence import decisions
+from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
+from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.tables import Tables, cached
+
+OFFSETS, COORDINATORS = "__consumer_offsets", "__transaction_state"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """The matched lanes of a run; `numbers` numbers the decisions, by their log and offset, from 1."""
+
+    lanes: list[Lane]
+    numbers: dict[tuple[int, int], int]
+
+    def number(self, decision: Decision) -> int:
+        """Return the number of a decision."""
+        return self.numbers[decision.log, decision.offset]
+
+
+@cached
+def states(tables: Tables) -> list[dict[str, Any]]:
+    """Return the rows of the table `states`."""
+    path = tables.folder / "tables" / "states.parquet"
+    STATES.check([path])
+    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return found
+
+
+@cached
+def matched(tables: Tables) -> Log:
+    """Return the spans of the run, matched with the coordinators' decisions."""
+    decided = decisions.decisions(states(tables))
+    found = _spans(tables, set(decided))
+    cut = {f"{each['topic']}/{each['partition']}" for each in tables.pinned if each["start"]}
+    read = {f"{each['topic']}/{each['partition']}" for each in (*tables.pinned, *tables.facts["internal"])}
+    known = {
+        producer: [_within(each, read) for each in sorted(mine, key=lambda each: each.offset)]
+        for producer, mine in decided.items()
+    }
+    lanes = list(decisions.lanes(found, known, partial=tables.gone_from(COORDINATORS) > 0, cut=cut))
+    everything = sorted((each.log, each.offset) for mine in known.values() for each in mine)
+    return Log(lanes=lanes, numbers={place: number for number, place in enumerate(everything, 1)})
+
+
+def _within(decision: Decision, read: set[str]) -> Decision:
+    """Return a decision without the partitions whose logs were not read."""
+    return replace(decision, partitions=decision.partitions & read)
+
+
+def _spans(tables: Tables, known: set[int]) -> dict[tuple[str, int], list[Span]]:
+    """Return ("topic/partition", producer id) → spans, in any order.
+
+    In a partition of __consumer_offsets, other groups' transactions are left out: those of producers that are neither
+    known to the coordinators as writers of the judged topics nor committed offsets for a group of the pipeline.
+    """
+    leaders = small(
+        tables.spark,
+        [(each["topic"], each["partition"], each["leader"]) for each in (*tables.pinned, *tables.facts["internal"])],
+        "topic string, partition int, broker string",
+    )
+    lane = ["topic", "partition", "producer_id"]
+    held = tables.batches.where("transactional OR control IS NOT NULL").join(
+        F.broadcast(leaders), ["topic", "partition", "broker"]
+    )
+    spans = held.selectExpr(
+        *lane,
+        "coalesce(marker, IF(control IS NULL, NULL, first)) AS marker",
+        "IF(control IS NULL, first, NULL) AS first",
+        "IF(control IS NULL, producer_epoch, NULL) AS data_epoch",
+        "control",
+        "IF(control IS NULL, NULL, producer_epoch) AS epoch",
+        "coordinator_epoch",
+    )
+    found: dict[tuple[str, int], list[Span]] = defaultdict(list)
+    whose = {row["producer_id"] for row in rows(tables.commits.select("producer_id").distinct())} | known
+    for row in rows(
+        spans.groupBy(*lane, "marker").agg(
+            F.min("first").alias("first"),
+            F.count("first").alias("batches"),
+            F.min("data_epoch").alias("lowest"),
+            F.max("data_epoch").alias("highest"),
+            F.max("control").alias("control"),
+            F.max("epoch").alias("epoch"),
+            F.max("coordinator_epoch").alias("coordinator_epoch"),
+        )
+    ):
+        if row["topic"] == OFFSETS and row["producer_id"] not in whose:
+            continue
+        found[f"{row['topic']}/{row['partition']}", row["producer_id"]].append(
+            Span(
+                producer_id=row["producer_id"],
+                first=row["marker"] if row["first"] is None else row["first"],
+                batches=row["batches"],
+                lowest=-1 if row["lowest"] is None else row["lowest"],
+                highest=-1 if row["highest"] is None else row["highest"],
+                marker=row["marker"],
+                commit=row["control"] == "commit",
+                epoch=-1 if row["epoch"] is None else row["epoch"],
+                coordinator_epoch=-1 if row["coordinator_epoch"] is None else row["coordinator_epoch"],
+            )
+        )
+    return found
+
+
+@cached
+def owners(tables: Tables) -> DataFrame:
+    """Return the transaction of each span that a decision ended, as a small frame.
+
+    Columns: topic (the name on the cluster), partition, producer_id, marker, tx (the number of the decision).
+    """
+    log = matched(tables)
+    found = []
+    for lane in log.lanes:
+        topic, _, partition = lane.place.rpartition("/")
+        for span, decision in zip(lane.spans, lane.of, strict=True):
+            if decision is not None and span.batches:
+                found.append((topic, int(partition), span.producer_id, span.marker, log.number(decision)))
+    return small(tables.spark, found, "topic string, partition int, producer_id bigint, marker bigint, tx int")

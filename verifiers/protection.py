@@ -1,0 +1,108 @@
+"""Check that outputs and committed offsets are in the transactions in which the pipeline claims to put them.
+
+    unprotected    an output, or a committed offset, is outside of the transaction in which the claim puts it
+
+    the claim: outputs and committed offsets are in one transaction
+      output/3 offset 41 is in a batch that is not transactional                                  unprotected
+      the offset 44 of input/3 was committed by the consumer, without a transaction               unprotected
+      worker 0 put the outputs of its transaction 7 and the offset 44 into two transactions       unprotected
+
+The log alone says what is in a transaction: the flag of a batch, its producer and its marker. That outputs and offsets
+belong together, the headers and metadata of the workers say. Nothing has to break for such a finding: it names the
+outputs and offsets that a failure at the wrong moment duplicates or loses.
+"""
+
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from onceproof.harness.record.results import Finding
+from onceproof.verifiers.evidence import bare, membership
+from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, TRANSACTIONAL, Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place, position, told
+from onceproof.verifiers.evidence.spark import unless_empty
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached
+
+CLAIM = "every output and every committed offset is in the transaction in which the pipeline claims to put it"
+_SAYS_OUTPUTS = "outputs are outside of the transaction in which the pipeline claims to put them"
+_SAYS_OFFSETS = "offsets were committed outside of the transaction in which the pipeline claims to put them"
+
+
+@cached
+def offsets(tables: Tables) -> DataFrame | None:
+    """Return visible committed offsets that are not in the transaction of their outputs, as `membership.commits`.
+
+    None if there are none.
+    """
+    if not tables.workload.sends_positions:
+        return None
+    visible = membership.commits(tables).where("fate = 'visible'")
+    apart = _apart(tables)
+    outside = visible.where("NOT transactional")
+    if apart is not None:
+        alone = apart.where("NOT shared").select("log", "offset")
+        outside = outside.unionByName(visible.join(alone, ["log", "offset"], "left_semi"))
+    return unless_empty(outside)
+
+
+@cached
+def _apart(tables: Tables) -> DataFrame | None:
+    """Return committed offsets whose worker put the outputs of the same transaction into another one; None without any.
+
+    Columns: log, offset (of the commit), worker, incarnation, transaction, tx, other (the transaction of the outputs),
+    and `shared`: whether some of its outputs are in the transaction of the commit.
+    """
+    stage = membership.stages(tables)[-1]
+    of_outputs = stage.pieces.where("tx IS NOT NULL").select(*TRANSACTION, F.col("tx").alias("other")).distinct()
+    mine = membership.commits(tables).where("fate = 'visible' AND tx IS NOT NULL")
+    mine = mine.where(F.col("topic") == stage.reads).select("log", "offset", *TRANSACTION, "tx")
+    shared = F.expr("max(tx = other) OVER (PARTITION BY log, offset)")
+    both = mine.join(tables.few(of_outputs), TRANSACTION).withColumn("shared", shared)
+    return unless_empty(both.where("tx != other"))
+
+
+@cached
+def strays(tables: Tables) -> DataFrame | None:
+    """Return what workers put into another transaction than the offsets and other outputs of the same transaction.
+
+    Columns: worker, incarnation, transaction, and tx (the other transaction). None if there is nothing.
+    """
+    apart = _apart(tables) if tables.workload.sends_positions else None
+    if apart is None:
+        return None
+    return unless_empty(apart.where("shared").select(*TRANSACTION, F.col("other").alias("tx")).distinct())
+
+
+def _stray_outputs(tables: Tables) -> DataFrame | None:
+    """Return the outputs in `strays`, as `tables.outputs`; None if there are none."""
+    wrong = strays(tables)
+    if wrong is None:
+        return None
+    found = membership.stages(tables)[-1].pieces.join(wrong, [*TRANSACTION, "tx"], "left_semi")
+    places = found.selectExpr("topic", "partition", "explode(sequence(first, last)) AS offset")
+    return tables.outputs.join(places, PLACE, "left_semi")
+
+
+def _judge(tables: Tables) -> Judged:
+    findings: list[Finding] = []
+    for frame in (bare.outputs(tables), _stray_outputs(tables)):
+        if frame is not None:
+            findings += finding(tables, "unprotected", _SAYS_OUTPUTS, frame, partial(_output, tables))
+    wrong = offsets(tables)
+    if wrong is not None:
+        order = ("topic", "partition", "position", "offset")
+        findings += finding(tables, "unprotected", _SAYS_OFFSETS, wrong, partial(_offset, tables), order=order)
+    return Judged(compared=tables.sizes("outputs", "batches", "commits"), findings=findings)
+
+
+def _output(tables: Tables, row: Any) -> Sample:
+    return {**place(tables, row), "number": row["number"], "header": told(row)}
+
+
+def _offset(tables: Tables, row: Any) -> Sample:
+    return {**position(tables, row), "topic": row["topic"], "producer_id": row["producer_id"]}
+
+
+CHECK = Check(name="protection", claim=CLAIM, run=_judge, needs=(TRANSACTIONAL, LOG, COORDINATOR_LOG))
