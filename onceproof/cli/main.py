@@ -18,16 +18,14 @@ onceproof clean                         remove what interrupted or kept runs lef
 import argparse
 import importlib.metadata
 import re
-import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from onceproof.cli import commands
+from onceproof.cli import commands, signals
 from onceproof.cli.commands import BAD_INPUT, FAILED
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, HarnessError
@@ -36,9 +34,7 @@ from onceproof.harness.base.errors import BadInput, HarnessError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status, which the console script passes to the system."""
     options = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell makes background jobs ignore it
-        signal.signal(signal.SIGINT, _interrupt)
+    signals.listen()
     try:
         return int(options.command(options))
     except BadInput as error:
@@ -55,14 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"onceproof: {type(error).__name__}: {error}; `onceproof doctor` says what is missing", file=sys.stderr)  # noqa: T201
         return FAILED
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """End the run. Ignore further signals so that cleanup can finish."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
-    print("onceproof: interrupted; ending everything that it started", file=sys.stderr)  # noqa: T201
-    raise KeyboardInterrupt
 
 
 def _of_the_machine(error: Exception) -> bool:
