@@ -29,6 +29,8 @@ from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
 from onceproof.harness.model.spec import FAULTS_MAX, ClusterSpec, FaultSpec, RandomSpec, Strict, WorkloadSpec
 
 _BYTES_MAX = 1_000_000
+# With another value of these, a client would not take part in the run, or would do so under another name.
+_OURS = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "transactional.id")
 FindingClass = Literal[
     "lost",
     "duplicate",
@@ -182,7 +184,7 @@ def _check_system(scenario: Scenario, where: str) -> None:
     except BadInput as error:
         raise BadInput(f"{where}: cluster.system: {error}") from None
     if not re.fullmatch(system.versions, scenario.cluster.version, re.ASCII):
-        problem = f"{scenario.cluster.version}; allowed: versions that match {system.versions}"
+        problem = f"{scenario.cluster.version:.60}; allowed: versions that match {system.versions}"
         raise BadInput(f"{where}: cluster.version: {problem}")
     for index, spec in enumerate(scenario.faults):
         needed: frozenset[str] = getattr(registry.fault(spec.name), "needs", frozenset())
@@ -204,6 +206,10 @@ def _cross_check(scenario: Scenario, where: str) -> None:
         says = f"{work.message_timeout_ms}; allowed: at most transaction_timeout_ms, {work.transaction_timeout_ms}"
         raise BadInput(f"{where}: workload.message_timeout_ms: {says}")
     open_max = work.partitions if workload.wiring.transactional_id_scope == "partition" else work.workers
+    for name in scenario.client_config:
+        if name in _OURS:
+            says = f"allowed: settings of the Kafka clients, except {', '.join(_OURS)}"
+            raise BadInput(f"{where}: client.config.{name}: {says}, which the harness sets")
     if scenario.expect.open_transactions_at_fault > open_max:
         says = f"{scenario.expect.open_transactions_at_fault}; allowed: 0 to {open_max}, the number of producers"
         raise BadInput(f"{where}: expect.open_transactions_at_fault: {says}")

@@ -29,6 +29,7 @@ from pyspark.util import local_connect_and_auth
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import HarnessError
 from onceproof.verifiers.collect import topics
+from onceproof.verifiers.evidence import master as masters
 
 _MEMORY = "768m"
 # The verdict of a small run executes most code a few times only, so the optimizing compiler must not take a core from
@@ -54,13 +55,15 @@ logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
 def session(master: str = "local[2]") -> SparkSession:
     """Return the session of this process. The first call starts it; later calls return it and ignore `master`.
 
-    Raises HarnessError when the JVM does not come up, or the master does not answer within 90 s.
+    Raises BadInput for a master that is none or refuses connections, and HarnessError when the JVM does not come up, or
+    the master does not answer within 90 s.
     """
     with _lock:
         if _started and not _lives(_started[0]):
             _end()  # its JVM or its context has ended, so a new session is started
         if _started:
             return _started[0]
+        masters.check(master)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on PATH
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
