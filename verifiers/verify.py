@@ -57,7 +57,10 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if not damage:  # damaged tables prove nothing
-        wanted, tables = all_checks(planned.scenario.checks), Tables(folder, session(master), planned, events, look=look)
+        wanted, tables = (
+            all_checks(planned.scenario.checks),
+            Tables(folder, session(master), planned, events, look=look),
+        )
         limit = limit_s(sum(tables.facts["rows"].values()))
         try:
             with Watch(tables.spark, limit_s=limit) as watch:

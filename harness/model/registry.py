@@ -57,6 +57,8 @@ def workload(name: str) -> Workload:
     found = _get("workload", name)
     if not isinstance(found, Workload):
         raise BadInput(f"workload {name!r}: expected a Workload; got {found!r:.80}")
+    if problem := found.problem():
+        raise BadInput(f"workload {name!r}: {problem}")
     return found
 
 

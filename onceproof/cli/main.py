@@ -4,6 +4,7 @@ onceproof setup [--dry-run]             install what a run needs
 onceproof doctor                        say what is missing and how to get it
 onceproof list                          list scenarios, workloads, faults, checks and systems
 onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      run a scenario, print the verdict and the report's path
+onceproof check FILE…                   say whether scenarios can be run, without a cluster
 onceproof run FOLDER [--times N]        run all scenarios of a folder on shared clusters, and write a summary page
 onceproof matrix SCENARIO… --kafka V,V --client C,C     run all combinations and print one table
 onceproof soak [--runs N] [--seed S]    run many plans with random faults and summarise them
@@ -23,12 +24,18 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from onceproof.cli import commands, signals
+from onceproof.cli import check, commands, signals
 from onceproof.cli.commands import BAD_INPUT, FAILED
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, HarnessError
+from onceproof.harness.model.spec import FEATURE
+
+_COUNT_MAX = 100_000  # of runs, cells and rounds
+_RECORDS_MAX = 1_000_000_000
+_SEED_MAX = 2**63 - 1
+_DIGITS_MAX = 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,13 +65,22 @@ def _of_the_machine(error: Exception) -> bool:
     return isinstance(error, OSError | subprocess.SubprocessError) or type(error).__module__.startswith("docker.")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Refuses bad options in one line, as all bad input is refused."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit with status 2."""
+        self.exit(BAD_INPUT, f"onceproof: {BadInput(message)}; see `{self.prog} --help`\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line, with one subparser for each command."""
-    parser = argparse.ArgumentParser(prog="onceproof", description="Prove exactly-once on real Kafka clusters.")
+    parser = _Parser(prog="onceproof", description="Prove exactly-once on real Kafka clusters.")
     parser.add_argument("--version", action="version", version=f"onceproof {importlib.metadata.version('onceproof')}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     _add_run(subcommands)
+    check.add(subcommands)
     _add_matrix(subcommands)
     _add_soak_and_bench(subcommands)
     for name, says, command in (
@@ -101,7 +117,9 @@ def parser() -> argparse.ArgumentParser:
 def _add_run(subcommands: Any) -> None:
     run = subcommands.add_parser("run", help="run a scenario")
     run.add_argument("scenario", type=Path, help="a TOML file, a folder of them, or a name that `onceproof list` shows")
-    run.add_argument("--seed", type=int, help="seed of the first run, incremented for each later run (default: random)")
+    run.add_argument(
+        "--seed", type=_seed, help="seed of the first run, incremented for each later run (default: random)"
+    )
     run.add_argument(
         "--kafka",
         metavar="VERSION",
@@ -164,7 +182,7 @@ def _add_matrix(subcommands: Any) -> None:
     )
     matrix.add_argument("--times", type=_positive, default=1, metavar="N", help="run each cell N times")
     matrix.add_argument(
-        "--seed", type=int, help="seed of the first run, incremented for each later run (default: random)"
+        "--seed", type=_seed, help="seed of the first run, incremented for each later run (default: random)"
     )
     matrix.add_argument(
         "--json", type=Path, metavar="FILE", help="write the cells to this file (default: next to the page)"
@@ -186,7 +204,7 @@ def _add_soak_and_bench(subcommands: Any) -> None:
         "--runs", type=_positive, default=50, dest="count", metavar="N", help="number of runs (default: 50)"
     )
     soak.add_argument(
-        "--seed", type=int, default=1, help="seed of the first run, incremented for each later run (default: 1)"
+        "--seed", type=_seed, default=1, help="seed of the first run, incremented for each later run (default: 1)"
     )
     soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="folder of the runs (default: runs/soak)")
     soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
@@ -196,7 +214,7 @@ def _add_soak_and_bench(subcommands: Any) -> None:
     bench = subcommands.add_parser("bench", help="measure verdicts, or the request proxy")
     bench.add_argument("what", choices=["verify", "wire"])
     bench.add_argument(
-        "--records", type=_positive, default=1_000_000, metavar="N", help="number of inputs (default: 1_000_000)"
+        "--records", type=_records, default=1_000_000, metavar="N", help="number of inputs (default: 1_000_000)"
     )
     bench.add_argument(
         "--sizes", type=_sizes, default=[100, 1000], metavar="B,B", help="record sizes in bytes (default: 100,1000)"
@@ -213,9 +231,29 @@ def _add_soak_and_bench(subcommands: Any) -> None:
 
 
 def _positive(text: str) -> int:
-    if not text.replace("_", "").isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: allowed: a whole number from 1 on")
-    return int(text)
+    number = _whole(text)
+    if not 1 <= number <= _COUNT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from 1 to {_COUNT_MAX:_}")
+    return number
+
+
+def _seed(text: str) -> int:
+    number = _whole(text)
+    if not 0 <= number <= _SEED_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from 0 to {_SEED_MAX:_}")
+    return number
+
+
+def _records(text: str) -> int:
+    number = _whole(text)
+    if not 1 <= number <= _RECORDS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from 1 to {_RECORDS_MAX:_}")
+    return number
+
+
+def _whole(text: str) -> int:
+    """Return the number that ASCII digits and underscores write, or -1 if they do not write one."""
+    return int(text) if re.fullmatch(r"[0-9]+(_[0-9]+)*", text) and len(text) <= _DIGITS_MAX else -1
 
 
 def _client(text: str) -> str:
@@ -232,8 +270,8 @@ def _protocol(text: str) -> str:
 
 def _levels(text: str) -> tuple[str, list[int]]:
     name, _, levels = text.partition("=")
-    if not name or not re.fullmatch(r"\d+(,\d+)*", levels):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=LEVEL, such as transaction.version=2")
+    if not re.fullmatch(FEATURE, name) or not re.fullmatch(r"[0-9]{1,5}(,[0-9]{1,5})*", levels):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: expected NAME=LEVEL, such as transaction.version=2")
     return name, [int(level) for level in levels.split(",")]
 
 

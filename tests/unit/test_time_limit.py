@@ -20,7 +20,7 @@ from tests.unit.good_run import GoodRun
 
 _STARTED_S = 60
 _ENDED_S = 25  # on a busy machine; what is asked for has no end at all
-_MODEL = '''
+_MODEL = """
 from onceproof.harness.model.workload import Workload
 
 ENDLESS = Workload(
@@ -30,7 +30,7 @@ ENDLESS = Workload(
     expected="SELECT 'output' AS topic, partition, number, digest, input FROM inputs "
     "WHERE (SELECT sum(cast(a.id * b.id % 7 AS double)) FROM range(10000000) a, range(10000000) b) < 0",
 )
-'''
+"""
 
 
 def endless(run: GoodRun, folder: Path) -> Path:

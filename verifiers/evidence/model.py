@@ -1,7 +1,7 @@
 """Analyse the Spark SQL of a workload before it runs: names, types and syntax, without any data.
 
-    SELECT 'output' AS topic, partition, numbr, digest, input FROM inputs
-    → workload 'orders': expected: A column with name `numbr` cannot be resolved. Did you mean …? [`number`, …]
+SELECT 'output' AS topic, partition, numbr, digest, input FROM inputs
+→ workload 'orders': expected: A column with name `numbr` cannot be resolved. Did you mean …? [`number`, …]
 """
 
 from collections.abc import Callable
@@ -27,24 +27,26 @@ _EXPECTED = {
 
 def analyse(spark: SparkSession, workload: Workload) -> None:
     """Raise BadInput with the name of the part of the workload that Spark does not accept, and the reason."""
-    apart = spark.newSession()  # has views of its own
+    apart = spark.newSession()  # with views of its own
     empty = apart.createDataFrame([], _INPUTS.format(_INPUT))
     empty.createOrReplaceTempView("inputs")
     outputs = apart.createDataFrame([], _OUTPUT)
-    expected = _analysed(workload, "expected", lambda: apart.sql(workload.expected))
+    expected = _analysed(workload, "expected", lambda: apart.sql(f"SELECT * FROM (\n{workload.expected}\n)"))
     types = dict(expected.dtypes)
     if sorted(expected.columns) != sorted(_EXPECTED):
         allowed = ", ".join(_EXPECTED)
-        raise BadInput(f"workload {workload.name!r}: expected: columns {', '.join(expected.columns)}; allowed: {allowed}")
+        raise BadInput(
+            f"workload {workload.name!r}: expected: columns {', '.join(expected.columns)}; allowed: {allowed}"
+        )
     for column, allowed_types in _EXPECTED.items():
         _require(workload, f"expected: {column}", types[column], allowed_types)
-    parts = {"identity": (workload.identity, _WHOLE)}
+    parts: dict[str, tuple[str, tuple[str, ...]]] = {"identity": (workload.identity, _WHOLE)}
     if workload.aggregate is not None:
         parts["aggregate.total"] = (workload.aggregate.total, _WHOLE)
         parts["aggregate.amount"] = (workload.aggregate.amount, _WHOLE)
         parts["aggregate.over"] = (workload.aggregate.over, ())
     for name, (sql, allowed_types) in parts.items():
-        found = _analysed(workload, name, lambda sql=sql: outputs.selectExpr(f"{sql} AS it"))  # type: ignore[misc]
+        found = _analysed(workload, name, lambda sql=sql: outputs.selectExpr("partition", f"{sql} AS it"))  # type: ignore[misc]
         _require(workload, name, dict(found.dtypes)["it"], allowed_types)
 
 

@@ -53,11 +53,12 @@ class _Turn:
 class Watch:
     """Limits the time that threads spend in `run` to `limit_s` seconds each.
 
-    PySpark's threads share their connections, and therefore only the jobs of all threads can be cancelled.
+    PySpark's threads share their connections, and therefore only the jobs of all threads can be cancelled. Unless
+    `again` is false, work that was not done then is done again, alone.
     """
 
-    def __init__(self, spark: SparkSession, *, limit_s: float) -> None:
-        self._spark, self._limit_s = spark, limit_s
+    def __init__(self, spark: SparkSession, *, limit_s: float, again: bool = True) -> None:
+        self._spark, self._limit_s, self._again = spark, limit_s, again
         self._turns: list[_Turn] = []
         self._changed = threading.Condition()
         self._one_at_a_time = threading.Lock()
@@ -76,9 +77,9 @@ class Watch:
     def run(self, what: str, work: Callable[[], Result]) -> Result:
         """Return the result of `work`, which queries Spark. Raises Overdue when it does not end within the limit.
 
-        `what` names the work in the message. Raises whatever `work` raises. `work` may be called a second time.
+        `what` names the work in the message. Raises whatever `work` raises.
         """
-        if not self._alone:
+        if self._again and not self._alone:
             try:
                 return self._turn(_Turn(what, alone=False), work)
             except Exception:
@@ -100,11 +101,11 @@ class Watch:
     def _turn(self, turn: _Turn, work: Callable[[], Result]) -> Result:
         with self._changed:
             self._turns.append(turn)
-        _mine.turn = turn
+        outer, _mine.turn = getattr(_mine, "turn", None), turn
         try:
             return work()
         finally:
-            _mine.turn = None
+            _mine.turn = outer
             with self._changed:
                 self._turns.remove(turn)
                 self._changed.notify_all()
@@ -135,7 +136,7 @@ def computed(compute: Callable[[], Result]) -> Callable[[], Result]:
     """
     try:
         result = compute()
-    except Exception as error:
+    except Exception:
         turn: _Turn | None = getattr(_mine, "turn", None)
         if turn is None or not turn.overdue:
             raise
