@@ -1,7 +1,7 @@
 """Find the Java runtimes that a run uses, and refuse those that Spark or Kafka cannot use.
 
-There are three, which need not be the same: `java` on PATH downloads and compiles jars, Spark takes `java` from JAVA_HOME
-if that is set, and JPype loads the library of a runtime that it finds by itself.
+There are three, which need not be the same: `java` on PATH downloads and compiles jars, Spark takes `java` from
+JAVA_HOME if that is set, and JPype loads the library of a runtime that it finds by itself.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from onceproof.harness.base.errors import BadInput
 
-# Spark 4.0 is compiled for Java 17. Hadoop, which Spark contains, calls Subject.getSubject, which Java 23 no longer has.
+# Spark 4.0 is compiled for Java 17. Hadoop, which Spark contains, calls Subject.getSubject, which fails from Java 23 on.
 OLDEST, NEWEST = 17, 22
 _ALLOWED = f"allowed: Java {OLDEST} to {NEWEST}, which Spark and Kafka can use; `onceproof setup` installs Java 17"
 _ANSWER_DEADLINE_S = 30

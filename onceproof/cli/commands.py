@@ -380,7 +380,12 @@ def find(path: Path) -> list[Path]:
 
 def _run_folder(folder: Path) -> None:
     """Raise BadInput when there is no such folder."""
-    if not folder.is_dir():
+    try:
+        there = folder.is_dir()
+    except (OSError, ValueError) as error:  # too long, or with a null character
+        says = getattr(error, "strerror", None) or error
+        raise BadInput(f"{str(folder)[:80]}: no such folder: {says}") from None
+    if not there:
         raise BadInput(f"{folder}: no such folder; a run's folder looks like runs/<name>-<seed>-<time>")
 
 
