@@ -14,7 +14,7 @@ from pathlib import Path
 
 from onceproof.harness.base.errors import BadInput
 
-# Spark 4.0 is compiled for Java 17. Hadoop, which Spark contains, calls Subject.getSubject, which fails from Java 23 on.
+# Spark 4.0 is compiled for Java 17. Hadoop, a part of it, calls Subject.getSubject, which fails from Java 23 on.
 OLDEST, NEWEST = 17, 22
 _ALLOWED = f"allowed: Java {OLDEST} to {NEWEST}, which Spark and Kafka can use; `onceproof setup` installs Java 17"
 _ANSWER_DEADLINE_S = 30

@@ -1,4 +1,4 @@
-"""What needs Java, a client or Spark to be found out is refused before a cluster is started, as `onceproof check` says."""
+"""What only Java, a client or Spark can tell is refused before a cluster is started, by `run` and by `check`."""
 
 import os
 import socket
@@ -125,7 +125,7 @@ ATTRIBUTES = {
     '"transform": None': "transform: give exactly one of transform and state",
     '"expected": None': "expected: Input should be a valid string (got None)",
     '"about": 3': "about: Input should be a valid string (got 3)",
-    '"wiring": Wiring(position="sometimes")': "wiring.position: Input should be 'in-transaction', 'after', 'before' or ",
+    '"wiring": Wiring(position="sometimes")': "wiring.position: Input should be 'in-transaction', 'after', 'before' ",
     '"wiring": {"transactional": "perhaps"}': "wiring.transactional: Input should be a valid boolean",
     '"changelog": "log"': "changelog: 'log'; allowed: output",
     '"changelog": "output"': "changelog: needed with state, and only with state",
@@ -168,12 +168,12 @@ SQL = {
         "SELECT 'output' AS topic, partition, numbr, digest, input FROM inputs": "with name `numbr` cannot be resolved",
         "SELECT 'output' AS topic, partition, number, digest, input FROM input": "`input` cannot be found",
         "SELECT 1 AS x": "expected: columns x; allowed: topic, partition, number, digest, input",
-        "SELECT 'output' AS topic, partition, number, 'a' AS digest, input FROM inputs": "digest: type string; allowed: ",
-        "SELECT 'output' AS topic, partition, number, digest, 3 AS input FROM inputs": "input: type int; allowed: struct<",
+        "SELECT 'output' AS topic, partition, number, 'a' AS digest, input FROM inputs": "digest: type string; allow",
+        "SELECT 'output' AS topic, partition, number, digest, 3 AS input FROM inputs": "input: type int; allowed",
     },
     "identity": {
         "xxhash64(kye)": "name `kye` cannot be resolved",
-        "value": "type binary; allowed: ",
+        "value": "type binary; allo",
         "sum(1)": "[MISSING_",
     },
 }
