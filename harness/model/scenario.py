@@ -100,8 +100,8 @@ class Scenario(Strict):
     - `cluster`: the cluster that the run needs.
     - `workload`: the pipeline that runs on the cluster, its load and its clients.
     - `client`: the table `[client.config]`, configuration of the Kafka clients of the workers, the generator and the
-      observers, by the clients' own names. It overrides the harness's settings. `plan.json` does not contain the
-      values of passwords, secrets, tokens and keys.
+      observers, by the clients' own names. It overrides the harness's settings, except addresses and names.
+      `plan.json` does not contain the values of passwords, secrets, tokens and keys.
     - `faults`: the faults, in the order of their numbers.
     - `checks`: additional checks, as registered names or `FILE.py:NAME`; they run after the registered ones.
     - `random`: faults drawn from the seed, in addition to `faults`.

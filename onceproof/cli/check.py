@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.harness.base.errors import BadInput
-from onceproof.harness.model import registry, scenario
+from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Scenario
 
 
@@ -65,7 +65,7 @@ def _analyse(each: Scenario, file: Path, master: str) -> None:
     from onceproof.verifiers.evidence.spark import session
 
     try:
-        analyse(session(master), registry.workload(each.workload.name))
+        analyse(session(master), each.workload.name)
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
 

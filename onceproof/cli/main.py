@@ -4,8 +4,8 @@ onceproof setup [--dry-run]             install what a run needs
 onceproof doctor                        say what is missing and how to get it
 onceproof list                          list scenarios, workloads, faults, checks and systems
 onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      run a scenario, print the verdict and the report's path
-onceproof check FILE…                   say whether scenarios can be run, without a cluster
 onceproof run FOLDER [--times N]        run all scenarios of a folder on shared clusters, and write a summary page
+onceproof check FILE…                   say whether scenarios can be run, without a cluster
 onceproof matrix SCENARIO… --kafka V,V --client C,C     run all combinations and print one table
 onceproof soak [--runs N] [--seed S]    run many plans with random faults and summarise them
 onceproof bench verify [--records N]    measure how long a verdict takes, compared with other readers of the topics

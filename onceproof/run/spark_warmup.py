@@ -46,11 +46,10 @@ def _start(master: str, workload: str, answer: "Future[BadInput | None]") -> Non
     problem = None
     try:
         if ":" in workload:
-            from onceproof.harness.model import registry
             from onceproof.verifiers.evidence.model import analyse
             from onceproof.verifiers.evidence.spark import session
 
-            analyse(session(master), registry.workload(workload))
+            analyse(session(master), workload)
     except BadInput as error:
         problem = error
     except Exception as error:  # the answer must come, whatever the error is

@@ -221,8 +221,8 @@ def _tables() -> Iterator[tuple[str, str, str]]:
     ):
         yield f"cluster.{key} {value[:9]!r}", table("cluster", f'{key} = "{value}"'), says
     yield "five brokers", table("cluster", "brokers = 5"), "cluster.brokers: Input should be 3"
-    for name, level in (("", 1), ("A", 1), ("a b", 1), ("a;b", 1), ("a\\n", 1)):
-        yield f"feature {name!r}", table("cluster.features", f'"{name}" = {level}'), "String should match pattern"
+    for name in ("", "A", "a b", "a;b", "a\\n"):
+        yield f"feature {name!r}", table("cluster.features", f'"{name}" = 1'), "String should match pattern"
     for level in ("-1", "32768", HUGE, "true", '"2"', "1.0"):
         says = "cluster.features.transaction.version: Input should be"
         yield f"level {level[:9]}", table("cluster.features", f'"transaction.version" = {level}'), says

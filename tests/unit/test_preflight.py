@@ -186,20 +186,20 @@ def test_wrong_sql_is_refused(spark: SparkSession, tmp_path: Path, part: str, sq
     analysed = spark_warmup.start_spark(workload=f"{mine}:MINE")
     with pytest.raises(BadInput) as refused:
         analysed()
-    assert str(refused.value).startswith(f"workload 'mine': {part}: ")
+    assert str(refused.value).startswith(f"workload '{mine}:MINE': {part}: ")
     assert SQL[part][sql] in str(refused.value)
 
 
 def test_the_sql_of_every_registered_workload_is_accepted(spark: SparkSession) -> None:
     for name in registry.names("workload"):
-        model.analyse(spark, registry.workload(name))
+        model.analyse(spark, name)
 
 
 def test_check_analyses_the_sql(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine, path = tmp_path / "mine.py", tmp_path / "x.toml"
     mine.write_text(_WORKLOAD.format(change='"identity": "xxhash64(kye)"'))
     path.write_text(GOOD.replace("copy", f"{mine}:MINE"))
-    assert f"{path}: workload 'mine': identity: " in refuse(capsys, ["check", str(path)])
+    assert f"{path}: workload '{mine}:MINE': identity: " in refuse(capsys, ["check", str(path)])
 
 
 def program(folder: Path, script: str) -> Path:

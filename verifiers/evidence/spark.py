@@ -50,6 +50,7 @@ logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
 # If a JVM has died, py4j logs each attempt to reach it, together with all earlier attempts.
 logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+logging.getLogger().addFilter(lambda record: not record.pathname.endswith("py4j/java_gateway.py"))
 
 
 def session(master: str = "local[2]") -> SparkSession:
