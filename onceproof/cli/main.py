@@ -32,9 +32,6 @@ from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, HarnessError
 from onceproof.harness.model.spec import FEATURE
 
-_COUNT_MAX = 100_000  # of runs, cells and rounds
-_RECORDS_MAX = 1_000_000_000
-_SEED_MAX = 2**63 - 1
 _DIGITS_MAX = 30
 
 
@@ -230,30 +227,19 @@ def _add_soak_and_bench(subcommands: Any) -> None:
     bench.set_defaults(command=commands.bench)
 
 
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if not 1 <= number <= _COUNT_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from 1 to {_COUNT_MAX:_}")
-    return number
+def _between(low: int, high: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `low` to `high`, which may have underscores."""
+
+    def parse(text: str) -> int:
+        written = re.fullmatch(r"[0-9]+(_[0-9]+)*", text) and len(text) <= _DIGITS_MAX
+        if not written or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from {low} to {high:_}")
+        return int(text)
+
+    return parse
 
 
-def _seed(text: str) -> int:
-    number = _whole(text)
-    if not 0 <= number <= _SEED_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from 0 to {_SEED_MAX:_}")
-    return number
-
-
-def _records(text: str) -> int:
-    number = _whole(text)
-    if not 1 <= number <= _RECORDS_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from 1 to {_RECORDS_MAX:_}")
-    return number
-
-
-def _whole(text: str) -> int:
-    """Return the number that ASCII digits and underscores write, or -1 if they do not write one."""
-    return int(text) if re.fullmatch(r"[0-9]+(_[0-9]+)*", text) and len(text) <= _DIGITS_MAX else -1
+_positive, _records, _seed = _between(1, 100_000), _between(1, 1_000_000_000), _between(0, 2**63 - 1)
 
 
 def _client(text: str) -> str:

@@ -13,7 +13,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +146,8 @@ def _clients(scenario: Scenario) -> str:
     client = scenario.workload.client
     others = ["generator", *(["observer"] if clients.family(client) == "java" else [])]
     config = _worker_config(scenario)
-    said = _probe({**config, "roles": ["worker"]}, clients.prepare(client))
-    said = said or _probe({**config, "roles": others, "client": "librdkafka"}, {})
+    said = _probe(client, json.dumps({**config, "roles": ["worker"]}))
+    said = said or _probe("librdkafka", json.dumps({**config, "roles": others, "client": "librdkafka"}))
     return f"client.config: {client}: {said}" if said else ""
 
 
@@ -171,24 +172,25 @@ def _worker_config(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _probe(config: dict[str, Any], environment: Mapping[str, str]) -> str:
-    """Build the clients in a process of their own, and return what they refuse. Raises HarnessError if it fails."""
+@cache
+def _probe(client: str, config: str) -> str:
+    """Build clients in a process of their own, and return what they refuse. Raises HarnessError if it fails."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", processes.PROBE],
-            input=json.dumps(config),  # not in a file, since it may contain passwords
+            input=config,  # not in a file, since it may contain passwords
             capture_output=True,
             text=True,
             errors="replace",
             timeout=_PROBE_DEADLINE_S,
-            env={**os.environ, **environment},
+            env={**os.environ, **clients.prepare(client)},
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise HarnessError(f"the client {config['client']} could not be built within {_PROBE_DEADLINE_S} s") from None
+        raise HarnessError(f"the client {client} could not be built within {_PROBE_DEADLINE_S} s") from None
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["(nothing on stderr)"])[-1]
-        raise HarnessError(f"the client {config['client']} could not be built: {last[:300]}")
+        raise HarnessError(f"the client {client} could not be built: {last[:300]}")
     return done.stdout
 
 

@@ -82,6 +82,27 @@ def test_the_limit_grows_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limit_s(0) < limit_s(10_000_000)
 
 
+_STOPPED = """
+import os, signal
+from onceproof.verifiers.evidence import spark, time_limit
+time_limit._GRACE_S = 2.0
+session = spark.session()
+os.kill(spark._gateways[0].proc.pid, signal.SIGSTOP)
+try:
+    with time_limit.Watch(session, limit_s=1) as watch:
+        watch.run("the check of a stopped Spark", lambda: session.range(10).count())
+except time_limit.Overdue as error:
+    print(error)
+"""
+
+
+def test_a_query_that_cannot_be_cancelled_is_ended_with_spark() -> None:
+    command = [sys.executable, "-c", _STOPPED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_STARTED_S, check=False)
+    says = "Spark was ended, because a query could not be cancelled"
+    assert done.stdout == f"{says} ({VARIABLE} sets the limit)\n", done.stderr
+
+
 class Command:
     """`onceproof verify` of an endless run, in a terminal of its own, after Spark has begun with the query.
 

@@ -63,6 +63,7 @@ class Watch:
         self._changed = threading.Condition()
         self._one_at_a_time = threading.Lock()
         self._alone = self._killed = False
+        self._canceller: threading.Thread | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="limits Spark's jobs", daemon=True)
 
@@ -123,9 +124,13 @@ class Watch:
             if late_s > _GRACE_S:
                 self._killed = True
                 kill()
-            else:
-                with suppress(Exception):  # if Spark's process has ended, the queries have ended, too
-                    self._spark.sparkContext.cancelAllJobs()
+            elif not (self._canceller and self._canceller.is_alive()):
+                self._canceller = threading.Thread(target=self._cancel, name="cancels Spark's jobs", daemon=True)
+                self._canceller.start()  # in a thread of its own, since Spark's process may not answer
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # if Spark's process has ended, the queries have ended, too
+            self._spark.sparkContext.cancelAllJobs()
 
 
 def computed(compute: Callable[[], Result]) -> Callable[[], Result]:
