@@ -17,7 +17,7 @@ from onceproof.harness.base.deadlines import until
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
-from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.spec import FEATURE, LEVEL_MAX, FaultSpec
 from onceproof.harness.record.events import FaultTarget, FeatureRaised
 from onceproof.harness.record.history import Events
 
@@ -31,8 +31,8 @@ class RaiseFeatureSpec(FaultSpec):
     - `level`: the level to which it is raised, at least 1 (default: the highest that every broker supports).
     """
 
-    feature: str
-    level: Annotated[int, Key(ge=1)] | None = None
+    feature: Annotated[str, Key(pattern=FEATURE)]
+    level: Annotated[int, Key(ge=1, le=LEVEL_MAX)] | None = None
 
 
 class RaiseFeature:

@@ -34,7 +34,7 @@ class UpgradeSpec(FaultSpec):
     - `to`: the Kafka release with which every node is started, 3.x or 4.x, such as `4.3.1`.
     """
 
-    to: Annotated[str, Key(pattern=r"^[34]\.\d+\.\d+$")]
+    to: Annotated[str, Key(pattern=r"^[34]\.[0-9]{1,3}\.[0-9]{1,3}$")]
 
 
 class Upgrade:

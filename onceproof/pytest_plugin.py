@@ -136,6 +136,7 @@ class Chaos:
         """
         from onceproof.harness.model import scenario as scenarios
         from onceproof.run.run import Run
+        from onceproof.suite import preflight
 
         loaded = scenario or self._scenario
         if loaded is None:
@@ -145,6 +146,7 @@ class Chaos:
         if self._version:
             spec = loaded.cluster.model_copy(update={"version": self._version})
             loaded = loaded.model_copy(update={"cluster": spec})
+        preflight.check(loaded, str(self._scenario or loaded.name))
         command = f"onceproof run {self._scenario or loaded.name} --seed {self.seed} --kafka {loaded.cluster.version}"
         return Run(
             loaded,

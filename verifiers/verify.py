@@ -33,8 +33,9 @@ from onceproof.harness.record.events import (
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import CheckResult, Mode, Reason, Results, decide
 from onceproof.verifiers.evidence.check import Check
-from onceproof.verifiers.evidence.spark import let_go, session
+from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
 from onceproof.verifiers.evidence.tables import Tables
+from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
 
 _CHECKS_AT_ONCE = 3
 
@@ -56,9 +57,14 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if not damage:  # damaged tables prove nothing
-        tables = Tables(folder, session(master), planned, events, look=look)
+        wanted, tables = (
+            all_checks(planned.scenario.checks),
+            Tables(folder, session(master), planned, events, look=look),
+        )
+        limit = limit_s(sum(tables.facts["rows"].values()))
         try:
-            checks = in_threads(lambda check: _guarded(check, tables), all_checks(planned.scenario.checks))
+            with Watch(tables.spark, limit_s=limit) as watch:
+                checks = in_threads(lambda check: _guarded(check, tables, watch), wanted)
             mode = "full" if tables.full else "ledger"
             try:
                 counts = _counts(tables)
@@ -115,13 +121,17 @@ def in_threads(ask: Callable[[Check], CheckResult], checks: Sequence[Check]) -> 
 
     A few checks run at the same time, since Spark plans each query on a single core.
     """
-    with ThreadPoolExecutor(_CHECKS_AT_ONCE) as threads:
+    with ThreadPoolExecutor(_CHECKS_AT_ONCE) as threads, killed_when_interrupted():
         return list(threads.map(ask, checks))
 
 
-def _guarded(check: Check, tables: Tables) -> CheckResult:
+def _guarded(check: Check, tables: Tables, watch: Watch) -> CheckResult:
     try:
-        return check.judge(tables)
+        return watch.run(f"the check {check.name}", lambda: check.judge(tables))
+    except Overdue as error:
+        says = f"the check {check.name} was not judged: {error}"
+        reason = Reason(kind="indeterminate", says=says)
+        return CheckResult(name=check.name, claim=check.claim, reasons=[reason], not_judged=str(error))
     except Exception as error:  # the verdict must not be valid, whatever the error is
         return _failed(check.name, check.claim, error)
 

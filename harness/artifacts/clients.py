@@ -23,7 +23,7 @@ from onceproof.harness.base.errors import BadInput
 Family = Literal["librdkafka", "java"]
 DEFAULT_JAVA = "4.3.1"
 DEFAULT_KAFKA = DEFAULT_JAVA  # the client and the brokers are of the same release
-CLIENT = r"(librdkafka|java)(==\d+\.\d+\.\d+)?"
+CLIENT = r"(librdkafka|java)(==[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3})?"
 _INSTALL_DEADLINE_S = 300
 # The highest transaction.version of a client. The lower of this and the brokers' level is in force (KIP-890).
 _TRANSACTION_VERSION_1, _TRANSACTION_VERSION_2 = 1, 2

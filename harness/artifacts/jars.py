@@ -122,12 +122,12 @@ def release(text: str) -> str:
     `latest` is the newest release in Maven Central, `latest-1` the newest one of the previous minor line, and `4.1.x`
     the newest one of the line 4.1. Raises BadInput for anything else.
     """
-    line = re.fullmatch(r"([34]\.\d+)\.x", text)
-    back = re.fullmatch(r"latest(?:-(\d))?", text)
+    line = re.fullmatch(r"([34]\.[0-9]{1,3})\.x", text)
+    back = re.fullmatch(r"latest(?:-([0-9]))?", text)
     if line:
         return _newest(f"{line[1]}.+")
     if not back:
-        if not re.fullmatch(r"[34]\.\d+\.\d+", text):
+        if not re.fullmatch(r"[34]\.[0-9]{1,3}\.[0-9]{1,3}", text):
             raise BadInput(f"kafka version {text!r}: allowed: a release such as 4.3.1, 4.1.x, latest, latest-1")
         return text
     newest = _newest("latest.release")

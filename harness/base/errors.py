@@ -8,8 +8,12 @@ Neither says anything about Kafka.
 class BadInput(Exception):
     """A scenario, option or run folder cannot be used.
 
-    The message is one line with the place, the problem and the allowed values.
+    The message is one line with the place, the problem and the allowed values. Characters that cannot be printed, such
+    as line breaks in a name, are escaped.
     """
+
+    def __init__(self, says: str) -> None:
+        super().__init__("".join(each if each.isprintable() else repr(each)[1:-1] for each in says))
 
 
 class HarnessError(Exception):

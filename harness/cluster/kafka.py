@@ -7,7 +7,7 @@ from onceproof.harness.model.system import System
 SYSTEM = System(
     name="kafka",
     about="Apache Kafka 3.x and 4.x, from the jars of a release",
-    versions=r"[34]\.\d+\.\d+",
+    versions=r"[34]\.[0-9]{1,3}\.[0-9]{1,3}",
     capabilities=frozenset({"nodes", "links", "log-access", "transaction-state", "features"}),
     image=images.kafka,
     compose=paths.compose_dir,

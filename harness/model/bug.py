@@ -24,6 +24,7 @@ from onceproof.harness.record.events import ClientError
 from onceproof.harness.record.history import Events
 
 Result = Literal["proved", "refuted", ""]
+TransactionVersion = Annotated[int, Field(ge=0, le=2)]
 
 
 class FixedSpec(Strict):
@@ -38,7 +39,7 @@ class FixedSpec(Strict):
     kafka: str = ""
     client: clients.Family | None = None
     client_version: str = ""
-    transaction_version: Annotated[tuple[int, ...], Field(strict=False)] = ()
+    transaction_version: Annotated[tuple[TransactionVersion, ...], Field(strict=False)] = ()
 
     @field_validator("kafka", "client_version")
     @classmethod
@@ -69,7 +70,7 @@ class BugSpec(Strict):
     """
 
     issue: Annotated[str, Field(min_length=1)]
-    transaction_version: Annotated[tuple[int, ...], Field(strict=False)] = ()
+    transaction_version: Annotated[tuple[TransactionVersion, ...], Field(strict=False)] = ()
     fixed: Annotated[tuple[FixedSpec, ...], Field(strict=False)] = ()
 
     def affects(self, *, kafka: str, client: str, transaction_version: int) -> bool:

@@ -57,6 +57,8 @@ def workload(name: str) -> Workload:
     found = _get("workload", name)
     if not isinstance(found, Workload):
         raise BadInput(f"workload {name!r}: expected a Workload; got {found!r:.80}")
+    if problem := found.problem():
+        raise BadInput(f"workload {name!r}: {problem}")
     return found
 
 
@@ -108,12 +110,15 @@ def _from_file(kind: Kind, name: str) -> Any:
 
 def _module(kind: Kind, name: str, path: str) -> Any:
     """Load a Python file once, so that all names in it refer to the same objects."""
-    resolved = str(Path(path).resolve())
+    try:
+        resolved, there = str(Path(path).resolve()), Path(path).is_file()
+    except (OSError, ValueError) as error:  # too long, in a loop of links, or with a null character
+        raise BadInput(f"{kind} {name[:80]!r}: not the name of a Python file: {str(error)[:60]}") from None
     key = f"onceproof_user_{Path(path).stem}_{abs(hash(resolved)):x}"
     if key in sys.modules:
         return sys.modules[key]
     spec = importlib.util.spec_from_file_location(key, path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
+    if spec is None or spec.loader is None or not there:
         raise BadInput(f"{kind} {name!r}: no Python file at {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[key] = module

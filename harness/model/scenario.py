@@ -26,8 +26,11 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import registry, targets
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
-from onceproof.harness.model.spec import ClusterSpec, FaultSpec, RandomSpec, Strict, WorkloadSpec
+from onceproof.harness.model.spec import FAULTS_MAX, ClusterSpec, FaultSpec, RandomSpec, Strict, WorkloadSpec
 
+_BYTES_MAX = 1_000_000
+# With another value of these, a client would not take part in the run, or would do so under another name.
+_OURS = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "transactional.id")
 FindingClass = Literal[
     "lost",
     "duplicate",
@@ -65,7 +68,7 @@ class Expect(Strict):
     verdict: Literal["valid", "invalid"] | None = None
     findings: tuple[FindingClass, ...] = Field(default=(), strict=False)
     client_error: ClientErrorSpec | None = None
-    open_transactions_at_fault: Annotated[int, Field(ge=0)] = 0
+    open_transactions_at_fault: Annotated[int, Field(ge=0, le=64)] = 0
     commit_under_fault: bool = True
 
     @model_validator(mode="after")
@@ -98,8 +101,8 @@ class Scenario(Strict):
     - `cluster`: the cluster that the run needs.
     - `workload`: the pipeline that runs on the cluster, its load and its clients.
     - `client`: the table `[client.config]`, configuration of the Kafka clients of the workers, the generator and the
-      observers, by the clients' own names. It overrides the harness's settings. `plan.json` does not contain the
-      values of passwords, secrets, tokens and keys.
+      observers, by the clients' own names. It overrides the harness's settings, except addresses and names.
+      `plan.json` does not contain the values of passwords, secrets, tokens and keys.
     - `faults`: the faults, in the order of their numbers.
     - `checks`: additional checks, as registered names or `FILE.py:NAME`; they run after the registered ones.
     - `random`: faults drawn from the seed, in addition to `faults`.
@@ -109,12 +112,12 @@ class Scenario(Strict):
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
-    about: Annotated[str, Field(min_length=1)]
+    about: Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec
     client: dict[Literal["config"], dict[str, str | int | float | bool]] = Field(default_factory=dict)
     faults: tuple[Any, ...] = ()
-    checks: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    checks: Annotated[tuple[str, ...], Field(strict=False, max_length=100)] = ()
     random: RandomSpec | None = None
     collect: CollectSpec = CollectSpec()
     expect: Expect = Expect()
@@ -129,12 +132,18 @@ class Scenario(Strict):
 def load(path: Path) -> Scenario:
     """Read and validate a scenario file. Raises BadInput with the file, the key and the allowed values."""
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device might never end
+            raise BadInput(f"{path}: not a file")
+        if path.stat().st_size > _BYTES_MAX:
+            raise BadInput(f"{path}: {path.stat().st_size} bytes; allowed: a scenario of at most {_BYTES_MAX} bytes")
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # a ValueError: not UTF-8, or a null character in the name
         raise BadInput(f"{path}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise BadInput(f"{path}: not a scenario: arrays or tables are nested too deeply") from None
+    except ValueError as error:  # not TOML, or an integer of thousands of digits
         raise BadInput(f"{path}: not TOML: {error}") from None
     return parse(raw, where=str(path))
 
@@ -144,6 +153,8 @@ def parse(raw: Mapping[str, Any], *, where: str) -> Scenario:
     faults = raw.get("faults", [])
     if not isinstance(faults, list):
         raise BadInput(f"{where}: faults: expected tables [[faults]]")
+    if len(faults) > FAULTS_MAX:
+        raise BadInput(f"{where}: faults: {len(faults)} of them; allowed: at most {FAULTS_MAX}")
     specs = tuple(_fault(spec, index, where) for index, spec in enumerate(faults))
     try:
         scenario = Scenario.model_validate({**raw, "faults": specs})
@@ -173,8 +184,8 @@ def _check_system(scenario: Scenario, where: str) -> None:
         system = registry.system(scenario.cluster.system)
     except BadInput as error:
         raise BadInput(f"{where}: cluster.system: {error}") from None
-    if not re.fullmatch(system.versions, scenario.cluster.version):
-        problem = f"{scenario.cluster.version}; allowed: versions that match {system.versions}"
+    if not re.fullmatch(system.versions, scenario.cluster.version, re.ASCII):
+        problem = f"{scenario.cluster.version:.60}; allowed: versions that match {system.versions}"
         raise BadInput(f"{where}: cluster.version: {problem}")
     for index, spec in enumerate(scenario.faults):
         needed: frozenset[str] = getattr(registry.fault(spec.name), "needs", frozenset())
@@ -193,7 +204,16 @@ def _cross_check(scenario: Scenario, where: str) -> None:
     if workload.intermediate_topic and work.workers < 2:
         raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, because a chain has two services")
     if work.message_timeout_ms > work.transaction_timeout_ms:
-        raise BadInput(f"{where}: workload.message_timeout_ms: at most transaction_timeout_ms")
+        says = f"{work.message_timeout_ms}; allowed: at most transaction_timeout_ms, {work.transaction_timeout_ms}"
+        raise BadInput(f"{where}: workload.message_timeout_ms: {says}")
+    open_max = work.partitions if workload.wiring.transactional_id_scope == "partition" else work.workers
+    for name in scenario.client_config:
+        if name in _OURS:
+            says = f"allowed: settings of the Kafka clients, except {', '.join(_OURS)}"
+            raise BadInput(f"{where}: client.config.{name}: {says}, which the harness sets")
+    if scenario.expect.open_transactions_at_fault > open_max:
+        says = f"{scenario.expect.open_transactions_at_fault}; allowed: 0 to {open_max}, the number of producers"
+        raise BadInput(f"{where}: expect.open_transactions_at_fault: {says}")
     for index, fault in enumerate(scenario.faults):
         if fault.after is not None and fault.after >= index:
             raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")

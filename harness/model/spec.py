@@ -9,13 +9,16 @@ from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.model.workload import Workload
 
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
-Positive = Annotated[int, Field(gt=0)]
+FAULTS_MAX = 100
+Count = Annotated[int, Field(gt=0, le=1_000_000)]
+FEATURE = r"^[a-z][a-z0-9.]{0,99}$"
+LEVEL_MAX = 32_767  # a level is an INT16 in Kafka's protocol
 
 
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys and does not convert types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class ClusterSpec(Strict):
@@ -32,7 +35,7 @@ class ClusterSpec(Strict):
     system: Annotated[str, Field(min_length=1)] = "kafka"
     version: str = DEFAULT_KAFKA
     brokers: Literal[3] = 3
-    features: dict[str, Annotated[int, Field(ge=0)]] = {}
+    features: dict[Annotated[str, Field(pattern=FEATURE)], Annotated[int, Field(ge=0, le=LEVEL_MAX)]] = {}
     settings: dict[str, str | int | float | bool] = {}
 
 
@@ -74,7 +77,7 @@ class WorkloadSpec(Strict):
     records_per_s: Annotated[int, Field(gt=0, le=200_000)] = 5_000
     record_bytes: Annotated[int, Field(ge=64, le=1_000_000)] = 200
     compression: Literal["none", "gzip", "lz4", "snappy", "zstd"] = "none"
-    keys: Positive = 1_000
+    keys: Count = 1_000
     key_skew: Annotated[float, Field(ge=0, le=3)] = 0.0
     partitions: Annotated[int, Field(ge=1, le=64)] = 6
     transaction_records: Annotated[int, Field(gt=0, le=100_000)] = 500
@@ -100,7 +103,7 @@ class When(Strict):
 
     worker: Annotated[int, Field(ge=0, le=3)]
     phase: Phase
-    count: Positive
+    count: Count
 
 
 class FaultSpec(Strict):
@@ -117,7 +120,7 @@ class FaultSpec(Strict):
     name: str
     at_s: Annotated[float, Field(ge=0, le=3600)] | None = None
     when: When | None = None
-    after: Annotated[int, Field(ge=0)] | None = None
+    after: Annotated[int, Field(ge=0, lt=FAULTS_MAX)] | None = None
     lasts_s: Annotated[float, Field(gt=0, le=600)] = 5.0
 
     @property

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol
+
+from pydantic import TypeAdapter, ValidationError
 
 CONTENT = "xxhash64(key, value)"
+_TOPIC = re.compile("[a-z][a-z-]{0,79}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +160,25 @@ class Workload:
     changelog: str = ""
     aggregate: Aggregate | None = None
 
+    def problem(self) -> str:
+        """Return the first attribute that cannot be used, as `attribute: problem`; empty if there is none."""
+        for prefix, part in (("", self), ("wiring.", self.wiring), ("aggregate.", self.aggregate)):
+            if part is not None and (wrong := _wrong_type(part)):
+                return prefix + wrong
+        for topic in self.topics:
+            if not _TOPIC.fullmatch(topic) or topic == "input" or self.topics.count(topic) > 1:
+                return f"topics: {topic!r:.80}; allowed: different names of a-z and -, other than input"
+        if not self.topics:
+            return "topics: (); allowed: at least one name"
+        for name in ("intermediate_topic", "changelog"):
+            if getattr(self, name) not in ("", *self.topics):
+                return f"{name}: {getattr(self, name)!r:.80}; allowed: {', '.join(self.topics)}"
+        if (self.transform is None) == (self.state is None):
+            return "transform: give exactly one of transform and state"
+        if (self.state is None) != (not self.changelog):
+            return "changelog: needed with state, and only with state"
+        return ""
+
     @property
     def sends_positions(self) -> bool:
         """Whether the pipeline claims that the offsets of the records it read are in the transaction of its outputs."""
@@ -165,3 +188,13 @@ class Workload:
     def judged(self) -> tuple[str, ...]:
         """The topics whose records are compared with the expected outputs."""
         return tuple(topic for topic in self.topics if topic != self.intermediate_topic)
+
+
+def _wrong_type(part: Any) -> str:
+    """Return the first field of a dataclass whose value is not of its type, as `field: problem`, or an empty string."""
+    try:
+        TypeAdapter(type(part)).validate_python({each.name: getattr(part, each.name) for each in fields(part)})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']} (got {first['input']!r:.60})"
+    return ""

@@ -39,12 +39,15 @@ AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
 def run(options: argparse.Namespace) -> int:
     """Run a scenario, or all scenarios in a folder, and print each verdict with the path of its report."""
     from onceproof.harness.model import scenario
-    from onceproof.suite import batch
+    from onceproof.suite import batch, preflight
 
-    files = _find(options.scenario)
+    files = find(options.scenario)
     loaded = {path: _with_options(scenario.load(path), options) for path in files}
+    preflight.writable(options.runs)
+    preflight.machine(options.spark_master)
+    for path, each in loaded.items():
+        preflight.check(each, str(path))
     _prepare((each.cluster.version, each.workload.client) for each in loaded.values())
-    _writable(options.runs)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     runs = [(each, seed + number) for number in range(options.times) for each in loaded.values()]
     named = {each.name: str(path) for path, each in loaded.items()} if len(files) > 1 else {}
@@ -146,9 +149,9 @@ def matrix(options: argparse.Namespace) -> int:
     With `--against`, the exit status says whether the result of a cell has changed since an earlier matrix.
     """
     from onceproof.harness.model import scenario
-    from onceproof.suite import batch, matrix
+    from onceproof.suite import batch, matrix, preflight
 
-    scenarios = [scenario.load(file) for path in options.scenarios for file in _find(path)]
+    scenarios = [scenario.load(file) for path in options.scenarios for file in find(path)]
     axes = matrix.Axes(
         kafka=[jars.release(each) for each in options.kafka],
         clients=options.client,
@@ -161,10 +164,14 @@ def matrix(options: argparse.Namespace) -> int:
     if options.dry_run:
         _table(matrix.COLUMNS, (matrix.columns(cell) for cell, _ in wanted))
         return AS_EXPECTED
+    preflight.writable(options.runs)
+    told = preflight.writable_file(options.json) if options.json else None
+    preflight.machine(options.spark_master)
+    for cell, each in wanted:
+        if not cell.result:
+            preflight.check(each, each.name)
     _prepare((cell.kafka, cell.client) for cell, _ in wanted if not cell.result)
-    folder = _writable(options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S"))
-    told = options.json or folder / "matrix.json"
-    _writable(told.parent)
+    folder = preflight.writable(options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S"))
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     statuses = [AS_EXPECTED]
 
@@ -176,7 +183,7 @@ def matrix(options: argparse.Namespace) -> int:
         how = batch.Options(folder=folder, progress=progress, command=_repeat_command, master=options.spark_master)
         found = matrix.run(wanted, seed, how, done)
     _table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
-    matrix.write_json(found, told)
+    matrix.write_json(found, told or folder / "matrix.json")
     matrix.write_junit(found, folder)
     _say(f"matrix: {matrix.write_page(found, folder)}")
     if before is not None:
@@ -197,12 +204,15 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def soak(options: argparse.Namespace) -> int:
     """Execute a soak, and print and write its summary."""
     from onceproof.harness.model import scenario
-    from onceproof.suite import batch, soak
+    from onceproof.suite import batch, preflight, soak
 
     wanted = options.scenarios or [paths.scenarios_dir() / "soak"]
-    loaded = [_with_random(scenario.load(file)) for path in wanted for file in _find(path)]
+    loaded = [_with_random(scenario.load(file)) for path in wanted for file in find(path)]
+    preflight.writable(options.folder)
+    preflight.machine(options.spark_master)
+    for each in loaded:
+        preflight.check(each, each.name)
     _prepare((each.cluster.version, each.workload.client) for each in loaded)
-    _writable(options.folder)
     with Progress(quiet=options.quiet) as progress:
         how = batch.Options(
             folder=options.folder, progress=progress, master=options.spark_master, command=_repeat_command
@@ -216,8 +226,10 @@ def soak(options: argparse.Namespace) -> int:
 def bench(options: argparse.Namespace) -> int:
     """Execute a benchmark of the verdict or of the request proxy, and print its tables."""
     from onceproof.bench import verify, wire
+    from onceproof.suite import preflight
 
-    _writable(options.folder)
+    preflight.writable(options.folder)
+    preflight.machine(options.spark_master)
     if options.what == "wire":
         with Progress(quiet=options.quiet) as progress:
             rates = wire.wire(
@@ -252,7 +264,10 @@ def verify(options: argparse.Namespace) -> int:
     """Judge a run's folder again, write its report, and print the verdict."""
     _run_folder(options.run)
     from onceproof.report import report
+    from onceproof.suite import preflight
     from onceproof.verifiers.verify import verify
+
+    preflight.machine(options.spark_master)
 
     results = verify(options.run, master=options.spark_master)
     report.write(options.run)
@@ -280,9 +295,10 @@ def images(options: argparse.Namespace) -> int:
 def list_all(options: argparse.Namespace) -> int:
     """Print all scenarios, workloads, faults, checks and systems, or write the catalogue's page."""
     from onceproof.harness.model import registry
-    from onceproof.suite import catalogue
+    from onceproof.suite import catalogue, preflight
 
     if options.page:
+        preflight.writable_file(options.page)
         measured = catalogue.measured(options.times) if options.times else catalogue.Measured()
         options.page.write_text(catalogue.page(measured))
         return AS_EXPECTED
@@ -335,11 +351,18 @@ def clean(_options: argparse.Namespace) -> int:
     return AS_EXPECTED
 
 
-def _find(path: Path) -> list[Path]:
+def find(path: Path) -> list[Path]:
     """Return a scenario file, all files in a folder, or the file of a scenario that comes with onceproof.
 
     Such a scenario is given by its name, with or without `.toml`. Raises BadInput when there is no such file.
     """
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:  # too long, in a loop of links, not permitted
+        says = getattr(error, "strerror", None) or error
+        raise BadInput(f"{str(path)[:80]}: no such scenario: {says}") from None
     if path.is_dir():
         files = sorted(path.rglob("*.toml"))
         if not files:
@@ -355,18 +378,14 @@ def _find(path: Path) -> list[Path]:
     raise BadInput(f"{path}: no such scenario; a TOML file, or one of {allowed} is expected")
 
 
-def _writable(folder: Path) -> Path:
-    """Return the folder, which is created if it does not exist. Raises BadInput when it cannot be created."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{folder}: the folder cannot be created: {error.strerror}") from None
-    return folder
-
-
 def _run_folder(folder: Path) -> None:
     """Raise BadInput when there is no such folder."""
-    if not folder.is_dir():
+    try:
+        there = folder.is_dir()
+    except (OSError, ValueError) as error:  # too long, or with a null character
+        says = getattr(error, "strerror", None) or error
+        raise BadInput(f"{str(folder)[:80]}: no such folder: {says}") from None
+    if not there:
         raise BadInput(f"{folder}: no such folder; a run's folder looks like runs/<name>-<seed>-<time>")
 
 

@@ -5,6 +5,7 @@ onceproof doctor                        say what is missing and how to get it
 onceproof list                          list scenarios, workloads, faults, checks and systems
 onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      run a scenario, print the verdict and the report's path
 onceproof run FOLDER [--times N]        run all scenarios of a folder on shared clusters, and write a summary page
+onceproof check FILE…                   say whether scenarios can be run, without a cluster
 onceproof matrix SCENARIO… --kafka V,V --client C,C     run all combinations and print one table
 onceproof soak [--runs N] [--seed S]    run many plans with random faults and summarise them
 onceproof bench verify [--records N]    measure how long a verdict takes, compared with other readers of the topics
@@ -19,27 +20,26 @@ onceproof clean                         remove what interrupted or kept runs lef
 import argparse
 import importlib.metadata
 import re
-import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
-from onceproof.cli import audit, commands
+from onceproof.cli import audit, check, commands, signals
 from onceproof.cli.commands import BAD_INPUT, FAILED
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, HarnessError
+from onceproof.harness.model.spec import FEATURE
+
+_DIGITS_MAX = 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status, which the console script passes to the system."""
     options = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell makes background jobs ignore it
-        signal.signal(signal.SIGINT, _interrupt)
+    signals.listen()
     try:
         return int(options.command(options))
     except BadInput as error:
@@ -58,26 +58,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """End the run. Ignore further signals so that cleanup can finish."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
-    print("onceproof: interrupted; ending everything that it started", file=sys.stderr)  # noqa: T201
-    raise KeyboardInterrupt
-
-
 def _of_the_machine(error: Exception) -> bool:
     """Whether the machine lacks something (an engine, disk space, a program), so that a traceback would not help."""
     return isinstance(error, OSError | subprocess.SubprocessError) or type(error).__module__.startswith("docker.")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Refuses bad options in one line, as all bad input is refused."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit with status 2."""
+        self.exit(BAD_INPUT, f"onceproof: {BadInput(message)}; see `{self.prog} --help`\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line, with one subparser for each command."""
-    parser = argparse.ArgumentParser(prog="onceproof", description="Prove exactly-once on real Kafka clusters.")
+    parser = _Parser(prog="onceproof", description="Prove exactly-once on real Kafka clusters.")
     parser.add_argument("--version", action="version", version=f"onceproof {importlib.metadata.version('onceproof')}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     _add_run(subcommands)
+    check.add(subcommands)
     _add_matrix(subcommands)
     _add_soak_and_bench(subcommands)
     for name, says, command in (
@@ -115,7 +116,9 @@ def parser() -> argparse.ArgumentParser:
 def _add_run(subcommands: Any) -> None:
     run = subcommands.add_parser("run", help="run a scenario")
     run.add_argument("scenario", type=Path, help="a TOML file, a folder of them, or a name that `onceproof list` shows")
-    run.add_argument("--seed", type=int, help="seed of the first run, incremented for each later run (default: random)")
+    run.add_argument(
+        "--seed", type=_seed, help="seed of the first run, incremented for each later run (default: random)"
+    )
     run.add_argument(
         "--kafka",
         metavar="VERSION",
@@ -178,7 +181,7 @@ def _add_matrix(subcommands: Any) -> None:
     )
     matrix.add_argument("--times", type=_positive, default=1, metavar="N", help="run each cell N times")
     matrix.add_argument(
-        "--seed", type=int, help="seed of the first run, incremented for each later run (default: random)"
+        "--seed", type=_seed, help="seed of the first run, incremented for each later run (default: random)"
     )
     matrix.add_argument(
         "--json", type=Path, metavar="FILE", help="write the cells to this file (default: next to the page)"
@@ -200,7 +203,7 @@ def _add_soak_and_bench(subcommands: Any) -> None:
         "--runs", type=_positive, default=50, dest="count", metavar="N", help="number of runs (default: 50)"
     )
     soak.add_argument(
-        "--seed", type=int, default=1, help="seed of the first run, incremented for each later run (default: 1)"
+        "--seed", type=_seed, default=1, help="seed of the first run, incremented for each later run (default: 1)"
     )
     soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="folder of the runs (default: runs/soak)")
     soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
@@ -210,7 +213,7 @@ def _add_soak_and_bench(subcommands: Any) -> None:
     bench = subcommands.add_parser("bench", help="measure verdicts, or the request proxy")
     bench.add_argument("what", choices=["verify", "wire"])
     bench.add_argument(
-        "--records", type=_positive, default=1_000_000, metavar="N", help="number of inputs (default: 1_000_000)"
+        "--records", type=_records, default=1_000_000, metavar="N", help="number of inputs (default: 1_000_000)"
     )
     bench.add_argument(
         "--sizes", type=_sizes, default=[100, 1000], metavar="B,B", help="record sizes in bytes (default: 100,1000)"
@@ -226,10 +229,19 @@ def _add_soak_and_bench(subcommands: Any) -> None:
     bench.set_defaults(command=commands.bench)
 
 
-def _positive(text: str) -> int:
-    if not text.replace("_", "").isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: allowed: a whole number from 1 on")
-    return int(text)
+def _between(low: int, high: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `low` to `high`, which may have underscores."""
+
+    def parse(text: str) -> int:
+        written = re.fullmatch(r"[0-9]+(_[0-9]+)*", text) and len(text) <= _DIGITS_MAX
+        if not written or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from {low} to {high:_}")
+        return int(text)
+
+    return parse
+
+
+_positive, _records, _seed = _between(1, 100_000), _between(1, 1_000_000_000), _between(0, 2**63 - 1)
 
 
 def _client(text: str) -> str:
@@ -246,8 +258,8 @@ def _protocol(text: str) -> str:
 
 def _levels(text: str) -> tuple[str, list[int]]:
     name, _, levels = text.partition("=")
-    if not name or not re.fullmatch(r"\d+(,\d+)*", levels):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=LEVEL, such as transaction.version=2")
+    if not re.fullmatch(FEATURE, name) or not re.fullmatch(r"[0-9]{1,5}(,[0-9]{1,5})*", levels):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: expected NAME=LEVEL, such as transaction.version=2")
     return name, [int(level) for level in levels.split(",")]
 
 

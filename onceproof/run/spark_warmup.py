@@ -1,22 +1,61 @@
 """Start Spark while the cluster starts and the run works, so that the session is there when collect needs it.
 
-spark_warmup.start_spark()        returns immediately; the first use of the session waits for it
+analysed = spark_warmup.start_spark("local[2]", "chaos/orders.py:ORDERS")    returns immediately
+analysed()                                                  waits until Spark has accepted the workload's SQL
+
+The SQL of a registered workload is not waited for, since the tests of the package that registers it have executed it.
 """
 
 import os
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
 
+from onceproof.harness.base.errors import BadInput, HarnessError
+
 _NICE = 15
+_ANALYSIS_DEADLINE_S = 180.0
 
 
-def start_spark(master: str = "local[2]") -> None:
-    """Start the session and warm it up, in a thread of low priority that does not slow workers and brokers down."""
-    threading.Thread(target=_start, args=(master,), name="starts Spark", daemon=True).start()
+def start_spark(master: str = "local[2]", workload: str = "") -> Callable[[], None]:
+    """Start the session and warm it up, in a thread of low priority that does not slow workers and brokers down.
+
+    The returned function waits until Spark has analysed the SQL of a workload that is named by its file. It raises
+    BadInput when Spark does not accept it, and HarnessError when there is no answer within three minutes.
+    """
+    answer: Future[BadInput | None] = Future()
+    threading.Thread(target=_start, args=(master, workload, answer), name="starts Spark", daemon=True).start()
+
+    def analysed() -> None:
+        if ":" not in workload:
+            return
+        try:
+            problem = answer.result(_ANALYSIS_DEADLINE_S)
+        except NotInTime:
+            raise HarnessError(f"Spark did not analyse {workload} within {_ANALYSIS_DEADLINE_S:g} s") from None
+        if problem is not None:
+            raise problem
+
+    return analysed
 
 
-def _start(master: str) -> None:
+def _start(master: str, workload: str, answer: "Future[BadInput | None]") -> None:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # for this thread and its child processes
+    problem = None
+    try:
+        if ":" in workload:
+            from onceproof.verifiers.evidence.model import analyse
+            from onceproof.verifiers.evidence.spark import session
+
+            analyse(session(master), workload)
+    except BadInput as error:
+        problem = error
+    except Exception as error:  # the answer must come, whatever the error is
+        answer.set_exception(HarnessError(f"Spark did not analyse {workload}: {type(error).__name__}: {error}"))
+        return
+    answer.set_result(problem)
     with suppress(Exception):  # collect meets the same error again, in the thread of the run
         from onceproof.report import report  # noqa: F401  (matplotlib takes a second to import)
         from onceproof.verifiers.evidence.spark import warm_up

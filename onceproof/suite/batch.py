@@ -61,7 +61,7 @@ def run(
 ) -> list[Line]:
     """Execute all runs and return their lines; `done` is called after each run.
 
-    Raises HarnessError when a cluster does not come up.
+    Raises HarnessError when a cluster does not come up, and BadInput when Spark does not accept a workload's SQL.
     """
     lines: list[Line] = []
     clusters = Clusters(keep=options.keep)
@@ -70,11 +70,13 @@ def run(
             clusters.keep_only(each.cluster for each, _ in runs[number:])
             options.progress.seconds.clear()
             options.progress.phase("up")
-            spark_warmup.start_spark(options.master)
+            analysed = spark_warmup.start_spark(options.master, scenario.workload.name)
+            cluster = clusters.get(scenario.cluster)
+            analysed()
             one = Run(
                 scenario,
                 seed=seed,
-                cluster=clusters.get(scenario.cluster),
+                cluster=cluster,
                 runs=options.folder,
                 progress=options.progress,
                 command=options.command(scenario, seed),

@@ -97,7 +97,7 @@ def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Sce
             features=made.cluster.features,
             group_protocol=made.workload.group_protocol,
         )
-        yield replace(cell, result=_why_impossible(cell) or _why_bug_out_of_reach(cell, made)), made
+        yield replace(cell, result=why_impossible(cell) or _why_bug_out_of_reach(cell, made)), made
 
 
 def run(
@@ -212,7 +212,7 @@ def columns(cell: Cell) -> tuple[str, ...]:
     return cell.scenario, cell.kafka, cell.client, features, cell.group_protocol, in_force, cell.result
 
 
-def _why_impossible(cell: Cell) -> str:
+def why_impossible(cell: Cell) -> str:
     """Return why the brokers or the client do not support this cell; empty if they do."""
     for name, level in cell.features.items():
         since, highest = _FEATURES.get(name, ("0.0.0", level))

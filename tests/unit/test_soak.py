@@ -74,4 +74,4 @@ def test_a_soak_of_no_runs_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit) as ended:
         main(["soak", "--runs", "0"])
     assert ended.value.code == 2
-    assert "'0': allowed: a whole number from 1 on" in capsys.readouterr().err
+    assert "'0': allowed: a whole number from 1 to " in capsys.readouterr().err

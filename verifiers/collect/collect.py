@@ -45,11 +45,13 @@ from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record import documents, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
 from onceproof.verifiers.collect import commits, segments, states, topics
-from onceproof.verifiers.evidence.spark import session
+from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
 from onceproof.verifiers.evidence.tables import PLACE
+from onceproof.verifiers.evidence.time_limit import Watch, limit_s
 
 _TOLD_DEADLINE_S = 20.0
 _STATES = "__transaction_state"
+_BYTES_PER_S = 1_000_000  # two cores collect a hundred times as many
 # Version 2 pages store offsets and numbers as differences, in so few bytes that compression gains nothing. A dictionary
 # of values that are all different costs time and gains nothing either.
 _PARQUET_OPTIONS = {
@@ -82,9 +84,15 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     if "log-access" in context.cluster.system.capabilities:
         work += _of_log(context, partitions, facts, tables)
     counts: Counter[str] = Counter()
-    with ThreadPoolExecutor(len(work)) as threads:  # one table is planned or finished while another one is read
-        for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
-            counts[name] += count
+
+    def fill() -> None:
+        # One table is planned or finished while another one is read.
+        with ThreadPoolExecutor(len(work)) as threads, killed_when_interrupted():
+            for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
+                counts[name] += count
+
+    with Watch(spark, limit_s=_limit_s(context, pinned), again=False) as watch:
+        watch.run("collecting the topics", fill)
     after = pin(admin, partitions)
     moved = [
         f"{old['topic']}/{old['partition']}: {name} {old[name]} → {new[name]}"
@@ -160,11 +168,18 @@ def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[
     everything = reduce(DataFrame.unionByName, named)
     seen = spark.read.schema(OUTPUTS.spark).parquet(str(target.with_name("outputs.parquet"))).select(*PLACE)
     try:
-        _write(everything.join(seen, PLACE, "left_anti"), target)
+        with Watch(spark, limit_s=_limit_s(context, pinned), again=False) as watch:
+            watch.run("reading the hidden records", lambda: _write(everything.join(seen, PLACE, "left_anti"), target))
         manifest.add(folder.resolve(), target)
     except Exception:
         shutil.rmtree(target, ignore_errors=True)
         raise
+
+
+def _limit_s(context: FaultContext, pinned: list[dict[str, Any]]) -> float:
+    """Return the limit for reading the topics, in seconds: that of the checks, and a second for each megabyte."""
+    records: int = sum(max(0, each["high_watermark"] - each["start"]) for each in pinned)
+    return limit_s(records) + records * context.plan.scenario.workload.record_bytes / _BYTES_PER_S
 
 
 def pin(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:

@@ -7,12 +7,15 @@ spark = session("spark://host:7077")               a Spark cluster, with the sam
 import gc
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
-from contextlib import closing, suppress
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.util import local_connect_and_auth
 
 from onceproof.harness.base import paths
+from onceproof.harness.base.errors import HarnessError
 from onceproof.verifiers.collect import topics
+from onceproof.verifiers.evidence import master as masters
 
 _MEMORY = "768m"
 # The verdict of a small run executes most code a few times only, so the optimizing compiler must not take a core from
@@ -35,35 +40,99 @@ _JVM = (
     "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=160000"
 )
 _STOP_DEADLINE_S = 20
+_START_DEADLINE_S = 90.0  # Spark itself gives up a standalone master that does not answer after a minute
 _lock = threading.Lock()
 _started: list[SparkSession] = []  # at most one; Spark's own active session is one for each thread
+_gateways: list[Any] = []  # at most one: that of the session, or of one that is being started
 _warm: list[bool] = []
 # PySpark logs a page of JSON for each failed query; the exceptions have the same information and are handled.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
 # If a JVM has died, py4j logs each attempt to reach it, together with all earlier attempts.
 logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+logging.getLogger().addFilter(lambda record: not record.pathname.endswith("py4j/java_gateway.py"))
 
 
 def session(master: str = "local[2]") -> SparkSession:
     """Return the session of this process. The first call starts it; later calls return it and ignore `master`.
 
-    Raises whatever PySpark raises when the JVM does not come up or the master does not answer.
+    Raises BadInput for a master that is none or refuses connections, and HarnessError when the JVM does not come up, or
+    the master does not answer within 90 s.
     """
     with _lock:
         if _started and not _lives(_started[0]):
             _end()  # its JVM or its context has ended, so a new session is started
         if _started:
             return _started[0]
+        masters.check(master)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on PATH
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
         # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
-        _remember(gateway.jvm)
-        _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
+        _gateways.append(gateway)
+        with _in_time(gateway, f"Spark did not start with the master {master}"), _our_signals():
+            _remember(gateway.jvm)
+            _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
         return _started[0]
+
+
+@contextmanager
+def _in_time(gateway: Any, says: str) -> Iterator[None]:
+    """End Spark's process when the block takes longer than 90 s, or raises an error.
+
+    Raises HarnessError with `says` and the reason.
+    """
+    timer = threading.Timer(_START_DEADLINE_S, gateway.proc.kill)
+    timer.daemon = True
+    timer.start()
+    began = time.monotonic()
+    try:
+        yield
+    except Exception as error:
+        late = time.monotonic() - began >= _START_DEADLINE_S
+        why = f"it did not answer within {_START_DEADLINE_S:g} s" if late else _first_line(error)
+        gateway.proc.kill()
+        _end()
+        raise HarnessError(f"{says}: {why}") from error
+    finally:
+        timer.cancel()
+
+
+def _first_line(error: Exception) -> str:
+    """Return an error in one line. str() of an exception from a JVM that has died raises another exception."""
+    told = "".join(traceback.format_exception_only(error)).splitlines()
+    return " ".join(told[:2])[:300]
+
+
+@contextmanager
+def _our_signals() -> Iterator[None]:
+    """Keep the handler of SIGINT, which SparkContext replaces by its own when the main thread makes it."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
+
+
+def kill() -> None:
+    """Kill Spark's process, if there is one, so that every query that waits for it fails at once."""
+    for gateway in _gateways:
+        gateway.proc.kill()
+
+
+@contextmanager
+def killed_when_interrupted() -> Iterator[None]:
+    """Kill Spark's process when the block is left by Ctrl-C or a signal, so that no thread waits for a query."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        kill()
+        raise
 
 
 def _remember(jvm: Any) -> None:
@@ -84,13 +153,8 @@ def _lives(spark: SparkSession) -> bool:
     """Return whether the JVM is alive and its context accepts jobs; it may not be after an OutOfMemoryError."""
     context: Any = spark.sparkContext
     with suppress(Exception):
-        return _process_of(spark).poll() is None and not context._jsc.sc().isStopped()
+        return bool(_gateways[0].proc.poll() is None and not context._jsc.sc().isStopped())
     return False
-
-
-def _process_of(spark: SparkSession) -> Any:
-    gateway: Any = spark.sparkContext._gateway
-    return gateway.proc
 
 
 def _process() -> dict[str, Any]:
@@ -205,24 +269,25 @@ def _huge_pages() -> str:
 def stop() -> None:
     """Stop the session and its JVM, if there is one."""
     with _lock:
-        if _started:
-            _end()
+        _end()
 
 
 def _end() -> None:
-    """Stop the session that was started, whether its JVM is still alive or not."""
-    spark = _started.pop()
-    gateway: Any = spark.sparkContext._gateway
-    if gateway.proc.poll() is None:
-        with suppress(Exception):  # a JVM that is dying need not answer
-            spark.stop()
-            gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM exits when its stdin is closed
-    try:
-        gateway.proc.wait(_STOP_DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
-        gateway.proc.wait(_STOP_DEADLINE_S)
+    """Stop the session and the JVM, as far as they were started, whether the JVM is still alive or not."""
+    spark = _started.pop() if _started else None
+    while _gateways:
+        gateway = _gateways.pop()
+        if gateway.proc.poll() is None:
+            with suppress(Exception):  # a JVM that is dying need not answer
+                if spark is not None:
+                    spark.stop()
+                gateway.shutdown()
+        gateway.proc.stdin.close()  # the JVM exits when its stdin is closed
+        try:
+            gateway.proc.wait(_STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+            gateway.proc.wait(_STOP_DEADLINE_S)
     _warm.clear()
     # PySpark's own references, which it also keeps for a session whose JVM has died.
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None

@@ -12,7 +12,7 @@ ledger calls `info` explains at most one output.
 """
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -41,6 +41,7 @@ from onceproof.harness.record.tables import (
     Table,
 )
 from onceproof.verifiers.evidence.spark import small
+from onceproof.verifiers.evidence.time_limit import computed
 
 _UNITS = {"commits": "committed offsets", "observed": "observed records"}
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by a few Spark tasks than by many
@@ -61,8 +62,8 @@ def cached(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Resul
     def once(tables: "Tables") -> Result:
         with tables.locks.setdefault(function, RLock()):
             if function not in tables.results:  # speed
-                tables.results[function] = function(tables)
-            found: Result = tables.results[function]
+                tables.results[function] = computed(partial(function, tables))
+            found: Result = tables.results[function]()
             return found
 
     return once

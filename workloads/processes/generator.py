@@ -12,6 +12,7 @@ that is killed leaves no partial file and no end mark (`finished`), and the run 
 import gc
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class Generator:
         self._partition_of: dict[bytes, int] = {}
         self._grouping_of: dict[bytes, int] = {}
         self._sent: dict[int, tuple[int, int, int]] = {}  # not acknowledged yet: number → partition, digest, grouping
-        self._producer = Producer(_producer_config(config))
+        self._producer = Producer(producer_config(config))
         self.sent = 0
 
     def run(self) -> None:
@@ -145,7 +146,8 @@ class Generator:
         self._child.emit("finished", records=self.sent, acknowledged=self._ledger.acknowledged)
 
 
-def _producer_config(config: dict[str, Any]) -> dict[str, Any]:
+def producer_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of the generator's producer."""
     return {
         "bootstrap.servers": config["bootstrap"],
         "client.id": "generator",

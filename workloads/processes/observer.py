@@ -11,6 +11,7 @@ compares what it saw at each offset with what a reader sees at the end.
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +75,7 @@ class Observer:
         reader.terminate()
 
     def _watch_by_librdkafka(self) -> None:
-        reader = Consumer(
-            {
-                "bootstrap.servers": self._config["bootstrap"],
-                "group.id": self._config["group"],
-                "log_level": 3,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                **self._config["client_config"],
-            }
-        )
+        reader = Consumer(consumer_config(self._config))
         reader.subscribe([self._config["topic"]])
         while not self._finished():
             for message in reader.consume(1000, timeout=0.1):
@@ -117,6 +108,19 @@ class Observer:
     def _write(self) -> None:
         parts.write(self._rows, OBSERVED.arrow, self._folder / f"observed-{self._part:05d}.parquet")
         self._rows, self._part = [], self._part + 1
+
+
+def consumer_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of an observer's librdkafka consumer."""
+    return {
+        "bootstrap.servers": config["bootstrap"],
+        "group.id": config["group"],
+        "log_level": 3,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        **config["client_config"],
+    }
 
 
 def _command(config: dict[str, Any]) -> list[str]:

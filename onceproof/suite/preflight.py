@@ -1,0 +1,219 @@
+"""Refuse what would fail in a run, before a cluster is started: everything about a scenario that needs no brokers.
+
+    preflight.machine("local[2]")             Java, Spark's master
+    preflight.check(scenario, "x.toml")       releases, features, clients, checks, disk
+
+Nothing is decided by a list of names that is kept here. The storage tool of the release says which features and levels
+it has, and the clients are built with the configuration that the run would give them. `spark_warmup` analyses the SQL
+of a workload while the cluster starts.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from onceproof.harness.artifacts import clients, features, jars, java
+from onceproof.harness.base import paths
+from onceproof.harness.base.errors import BadInput, HarnessError
+from onceproof.harness.model import registry
+from onceproof.harness.model.scenario import Scenario
+from onceproof.suite import matrix
+from onceproof.verifiers.evidence import master as masters
+from onceproof.verifiers.evidence.check import Check
+from onceproof.verifiers.evidence.time_limit import limit_s
+from onceproof.workloads import processes
+
+_KAFKA = "kafka"
+_REPLICAS = 3
+_PROBE_DEADLINE_S = 90
+
+
+def machine(master: str) -> None:
+    """Raise BadInput when Java cannot be used, Spark's master does not answer, or the limit of a check is none."""
+    java.check()
+    masters.check(master)
+    limit_s(0)
+
+
+def check(scenario: Scenario, where: str) -> None:
+    """Raise BadInput, whose message begins with `where`, when the scenario cannot be run.
+
+    Missing jars and clients are downloaded. Raises HarnessError when that fails.
+    """
+    steps: tuple[Callable[[Scenario], str], ...] = (_combination, _releases, _features, _checks, _disk, _clients)
+    for step in steps:
+        try:
+            problem = step(scenario)
+        except BadInput as error:
+            problem = str(error)
+        if problem:
+            raise BadInput(f"{where}: {problem}")
+
+
+def _combination(scenario: Scenario) -> str:
+    """Return why the versions, features and protocols do not fit together."""
+    cell = matrix.Cell(
+        scenario=scenario.name,
+        kafka=scenario.cluster.version,
+        client=scenario.workload.client,
+        features={},
+        group_protocol=scenario.workload.group_protocol,
+    )
+    problem = matrix.why_impossible(cell) if scenario.cluster.system == _KAFKA else ""
+    return f"workload.group_protocol: {problem}; allowed: classic" if problem else ""
+
+
+def _releases(scenario: Scenario) -> str:
+    """Download the releases of the brokers, and the client. Raises BadInput for one that does not exist."""
+    if scenario.cluster.system == _KAFKA:
+        for key, version in [("cluster.version", scenario.cluster.version), *_upgrades(scenario).items()]:
+            try:
+                jars.kafka(version)
+            except BadInput as error:
+                return f"{key}: {version}: {error}; allowed: releases that Maven Central has"
+    try:
+        clients.prepare(scenario.workload.client)
+    except BadInput as error:
+        return f"workload.client: {error}"
+    return ""
+
+
+def _upgrades(scenario: Scenario) -> dict[str, str]:
+    """Return the releases to which faults upgrade the brokers, by their keys."""
+    return {f"faults[{index}].to": fault.to for index, fault in enumerate(scenario.faults) if fault.name == "upgrade"}
+
+
+def _features(scenario: Scenario) -> str:
+    """Return which features the cluster cannot be formatted with or raised to, in the words of the release."""
+    version, wanted = scenario.cluster.version, dict(scenario.cluster.features)
+    if scenario.cluster.system != _KAFKA:
+        return ""
+    if problem := features.problem(version, wanted):
+        return f"cluster.features: Kafka {version}: {problem}"
+    for index, fault in enumerate(scenario.faults):
+        if fault.name == "upgrade":
+            version = fault.to
+        if fault.name != "raise-feature" or (fault.feature == "metadata.version" and fault.level is None):
+            continue
+        wanted[fault.feature] = fault.level or 0  # level 0 asks whether there is such a feature
+        if problem := features.problem(version, wanted):
+            return f"faults[{index}].feature: Kafka {version}: {problem}"
+    return ""
+
+
+def _checks(scenario: Scenario) -> str:
+    """Return which of the scenario's own checks is none. Raises BadInput for one that cannot be loaded."""
+    for index, name in enumerate(scenario.checks):
+        try:
+            found = registry.get("check", name)
+        except BadInput as error:
+            return f"checks[{index}]: {error}"
+        if not isinstance(found, Check):
+            return f"checks[{index}]: check {name!r}: expected a Check; got {found!r:.80}"
+    return ""
+
+
+def _disk(scenario: Scenario) -> str:
+    """Return whether the records need more space than the disk has. Compressed records may need less."""
+    if any(name in scenario.client_config for name in ("compression.type", "compression.codec")):
+        return ""
+    work, workload = scenario.workload, registry.workload(scenario.workload.name)
+    needed = work.records * work.record_bytes * _REPLICAS * (1 + len(workload.judged))
+    place = paths.clusters_dir()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if needed <= free:
+        return ""
+    what = f"{work.records} records of {work.record_bytes} bytes, in {1 + len(workload.judged)} topics with 3 replicas"
+    return f"workload.records: {what}: {needed / 1e9:,.0f} GB; allowed: {free / 1e9:,.0f} GB, which are free at {place}"
+
+
+def _clients(scenario: Scenario) -> str:
+    """Return the first setting that a client of the run refuses.
+
+    Clients are built only if the scenario configures them. With onceproof's own settings, every value that the keys of
+    `[workload]` may have is accepted.
+    """
+    if not scenario.client_config:
+        return ""
+    client = scenario.workload.client
+    others = ["generator", *(["observer"] if clients.family(client) == "java" else [])]
+    config = _worker_config(scenario)
+    said = _probe(client, json.dumps({**config, "roles": ["worker"]}))
+    said = said or _probe("librdkafka", json.dumps({**config, "roles": others, "client": "librdkafka"}))
+    return f"client.config: {client}: {said}" if said else ""
+
+
+def _worker_config(scenario: Scenario) -> dict[str, Any]:
+    """Return the configuration with which a worker builds its clients, at an address where there are no brokers."""
+    wiring = registry.workload(scenario.workload.name).wiring
+    return {
+        **scenario.workload.model_dump(),
+        "client_config": dict(scenario.client_config),
+        "bootstrap": "127.0.0.1:1",
+        "name": "worker-0",
+        "incarnation": 1,
+        "input": "input",
+        "group": "group",
+        "stage": 0,
+        "fixed": None,
+        "isolation": wiring.isolation,
+        "idempotent": wiring.idempotent,
+        "position": wiring.position,
+        "generation": wiring.generation,
+        "transactional_id": "id" if wiring.transactional else None,
+    }
+
+
+@cache
+def _probe(client: str, config: str) -> str:
+    """Build clients in a process of their own, and return what they refuse. Raises HarnessError if it fails."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", processes.PROBE],
+            input=config,  # not in a file, since it may contain passwords
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_DEADLINE_S,
+            env={**os.environ, **clients.prepare(client)},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise HarnessError(f"the client {client} could not be built within {_PROBE_DEADLINE_S} s") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["(nothing on stderr)"])[-1]
+        raise HarnessError(f"the client {client} could not be built: {last[:300]}")
+    return done.stdout
+
+
+def writable(folder: Path) -> Path:
+    """Return the folder, which is made if it is not there. Raises BadInput when no file can be written into it."""
+    probe = folder / f".onceproof-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{folder}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+    return folder
+
+
+def writable_file(path: Path) -> Path:
+    """Return the path of a file, whose folder is made. Raises BadInput when the file cannot be written."""
+    writable(path.parent)
+    there = path.exists()
+    try:
+        path.open("ab").close()
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written: {error.strerror}") from None
+    return path
