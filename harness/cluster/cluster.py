@@ -27,6 +27,7 @@ from onceproof.harness.artifacts import images
 from onceproof.harness.base import paths
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.redaction import Redaction
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.addresses import Address
 from onceproof.harness.cluster.admin import Admin
@@ -83,6 +84,7 @@ class Cluster:
 
     def write_files(self) -> None:
         """Write the cluster's folder: the environment for Compose, and `cluster.json` for processes that reuse it."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for node in topology.NODES:
             (self.folder / "data" / node).mkdir(parents=True, exist_ok=True)
         settings = ";".join(f"{key}={_property(value)}" for key, value in sorted(self.spec.settings.items()))
@@ -102,7 +104,7 @@ class Cluster:
         }
         self._use_formatted()
         (self.folder / "cluster.env").write_text("".join(f"{key}={value}\n" for key, value in environment.items()))
-        described = {"schema_version": 1, "spec": self.spec.model_dump(mode="json"), "address": asdict(self.address)}
+        described = {"schema_version": 1, "spec": self.spec.described(), "address": asdict(self.address)}
         (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
 
     def up(self) -> None:
@@ -281,13 +283,15 @@ class Cluster:
     def collect_logs(self, folder: Path, *, since_s: float) -> None:
         """Write each container's log since `since_s` (Unix time in seconds) to `<node>.log` in `folder`.
 
-        The complete logs of containers that `replace` removed come first.
+        The complete logs of containers that `replace` removed come first. Values of settings that may be secrets are
+        replaced.
         """
         folder.mkdir(parents=True, exist_ok=True)
+        redact = Redaction(self.spec.settings)
 
         def collect(node: str) -> None:
             log: bytes = self._container(node).logs(since=since_s, timestamps=False)
-            (folder / f"{node}.log").write_bytes(self._replaced.get(node, b"") + log)
+            (folder / f"{node}.log").write_bytes(redact.data(self._replaced.get(node, b"") + log))
 
         with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
             list(pool.map(collect, (*topology.NODES, "toxiproxy")))

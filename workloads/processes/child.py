@@ -1,11 +1,11 @@
 """The side of a child process in its conversation with the harness: configuration, events and commands.
 
-    child = Child.begin()          reads the configuration from the file named on the command line
+    child = Child.begin()          reads the configuration, the first line of stdin
     child.emit("ready")            writes an event to stdout, one line of JSON
     child.stop_at("begun", 20)     waits for the command `go` if the plan has a fault at this phase and count
 
-Commands are lines of JSON on stdin: `begin`, `go` (with `fault` and, optionally, `abort`) and `stop`. The process is
-killed by the kernel when the harness dies.
+Commands are the next lines of JSON on stdin: `begin`, `go` (with `fault` and, optionally, `abort`) and `stop`. The
+process is killed by the kernel when the harness dies.
 """
 
 import ctypes
@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -48,7 +47,10 @@ class Child:
 
         Exits with status 1 when the harness has died already.
         """
-        config = json.loads(Path(sys.argv[1]).read_text())
+        line = sys.stdin.readline()
+        if not line.endswith("\n"):
+            os._exit(1)
+        config = json.loads(line)
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != config["parent"]:  # the harness died before the call of prctl
             os._exit(1)

@@ -148,7 +148,7 @@ def _command(config: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Run an observer with the configuration from the command line."""
+    """Run an observer with the configuration that the harness sends."""
     Observer(Child.begin()).run()
 
 
