@@ -139,6 +139,19 @@ def clean(say: Say) -> int:
     return removed
 
 
+def in_use() -> list[str]:
+    """Return the names of the clusters that running processes lease."""
+    found = []
+    for name in sorted(_known()):
+        lock = FileLock(paths.clusters_dir() / f"{name}.lock")
+        try:
+            with lock.acquire(timeout=0):
+                pass
+        except Timeout:
+            found.append(name)
+    return found
+
+
 def _known() -> set[str]:
     paths.clusters_dir().mkdir(parents=True, exist_ok=True)
     return {path.name for path in paths.clusters_dir().iterdir() if path.is_dir()}
