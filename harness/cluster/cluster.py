@@ -10,7 +10,6 @@ about runs.
 """
 
 import json
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable
@@ -24,7 +23,7 @@ import docker
 from testcontainers.compose import DockerCompose
 
 from onceproof.harness.artifacts import images
-from onceproof.harness.base import paths
+from onceproof.harness.base import host, paths
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.base.redaction import Redaction
@@ -95,7 +94,7 @@ class Cluster:
             "ONCEPROOF_KAFKA_IMAGE": self.system.image(self.spec.version),
             "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
             "ONCEPROOF_WIRE_IMAGE": images.wire_tag(),
-            "ONCEPROOF_USER": f"{os.getuid()}:{os.getgid()}",
+            "ONCEPROOF_USER": host.container_user(self._docker.info()),
             "ONCEPROOF_DATA": str(self.folder / "data"),
             "ONCEPROOF_PORTS": str(self.address.ports),
             "ONCEPROOF_SUBNET": self.address.subnet,

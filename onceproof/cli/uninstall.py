@@ -10,7 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -114,7 +114,7 @@ def _remove_files(home: Path, own: list[Path]) -> None:
         home.rmdir()
 
 
-def _images(pulled: list[str], own: str) -> Iterator[Step]:
+def _images(pulled: list[str], own: str) -> Generator[Step, None, list[str]]:
     """Yield a step for each image; return the names of containers that are not onceproof's."""
     try:
         tags = _output("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", own).split()
@@ -162,7 +162,7 @@ def _output(*command: str, may_fail: bool = False) -> str:
 def _is_engine(pid: int) -> bool:
     """Return whether the process is still a Docker engine, and not another one with the same id."""
     try:
-        return psutil.Process(pid).name() == "dockerd"
+        return bool(psutil.Process(pid).name() == "dockerd")
     except psutil.NoSuchProcess:
         return False
 

@@ -42,7 +42,12 @@ child.begun.wait(30)
 
 
 def test_only_values_of_known_settings_are_shown() -> None:
-    settings = {"linger.ms": 5, "sasl.password": "hush", "transaction.versoin": "hush", "isolation.level": "committed"}
+    settings: dict[str, Any] = {
+        "linger.ms": 5,
+        "sasl.password": "hush",
+        "transaction.versoin": "hush",
+        "isolation.level": "committed",
+    }
     assert shown(settings) == {**settings, "sasl.password": "***", "transaction.versoin": "***"}
 
 

@@ -8,7 +8,6 @@ Commands are the next lines of JSON on stdin: `begin`, `go` (with `fault` and, o
 process is killed by the kernel when the harness dies.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -19,7 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
+from onceproof.harness.base import host
+
 _PHASE_DEADLINE_S = 600
 
 
@@ -51,8 +51,8 @@ class Child:
         if not line.endswith("\n"):
             os._exit(1)
         config = json.loads(line)
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != config["parent"]:  # the harness died before the call of prctl
+        host.end_with_parent()
+        if os.getppid() != config["parent"]:  # the harness died before that call
             os._exit(1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the harness handles Ctrl-C
         return cls(config)

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer
 
 from onceproof.harness.artifacts import jars
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
+from onceproof.harness.base import host
 from onceproof.harness.record import payload
 from onceproof.harness.record.tables import OBSERVED
 from onceproof.workloads.processes import parts
@@ -121,10 +122,7 @@ class Observer:
 
 def _command(config: dict[str, Any]) -> list[str]:
     properties = ["print.partition=true", "print.offset=true", "print.key=true", "key.separator=\t"]
-    return [
-        "setpriv",
-        "--pdeathsig",
-        "KILL",
+    command = [
         "java",
         "-Xmx128m",
         "-XX:+UseSerialGC",
@@ -145,6 +143,7 @@ def _command(config: dict[str, Any]) -> list[str]:
         "--skip-message-on-error",
         *(part for each in properties for part in ("--formatter-property", each)),
     ]
+    return host.ending_with_parent(command)
 
 
 def main() -> None:
