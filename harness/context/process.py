@@ -23,6 +23,7 @@ from onceproof.harness.base.redaction import Redaction
 
 # The exit status of a worker after a fatal error of its client. It is not a crash: the next incarnation takes over.
 EXIT_FATAL = 17
+_TEXT_MAX = 200
 EventSink = Callable[[dict[str, Any]], None]
 
 
@@ -59,9 +60,8 @@ class Child:
             env={**os.environ, **(environment or {})},
         )
         self._write({**config, "parent": os.getpid()})
-        self._errors = threading.Thread(
-            target=self._copy_errors, args=(Redaction(settings),), name=f"errors of {name}", daemon=True
-        )
+        self._redaction = Redaction(settings)
+        self._errors = threading.Thread(target=self._copy_errors, name=f"errors of {name}", daemon=True)
         self._errors.start()
         self._on_event, self._on_exit = on_event, on_exit
         self._reader = threading.Thread(target=self._read, name=f"reads {name}", daemon=True)
@@ -108,11 +108,11 @@ class Child:
         except (BrokenPipeError, ValueError):
             pass
 
-    def _copy_errors(self, redact: Redaction) -> None:
+    def _copy_errors(self) -> None:
         assert self._process.stderr is not None
         with self.stderr.open("wb") as file, self._process.stderr as lines:
             for line in lines:
-                file.write(redact.data(line))
+                file.write(self._redaction.data(line))
                 file.flush()
 
     def _read(self) -> None:
@@ -120,7 +120,10 @@ class Child:
         for line in self._process.stdout:
             if not line.endswith(b"\n"):
                 break  # the incomplete last line of a process that was killed
-            self._on_event(_event(line))
+            event = _event(line)
+            if isinstance(text := event.get("text"), str):
+                event["text"] = self._redaction.text(text)[:_TEXT_MAX]  # cut last, lest a part of a secret is left
+            self._on_event(event)
         code = self._process.wait()
         self._errors.join(5)
         self._process.stdout.close()

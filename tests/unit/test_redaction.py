@@ -36,7 +36,7 @@ from onceproof.workloads.processes.child import Child
 child = Child.begin()
 secret = child.config["client_config"]["sasl.password"]
 print("the client says", secret, "and", repr(secret), file=sys.stderr)
-child.emit("read", length=len(secret))
+child.emit("read", length=len(secret), text="." * 195 + secret)
 child.begun.wait(30)
 """
 
@@ -101,7 +101,7 @@ def test_a_process_gets_a_secret_by_its_pipe_only(tmp_path: Path) -> None:
         assert ended.wait(_DEADLINE_S)
     finally:
         child.kill()
-    assert [event["length"] for event in events] == [len(_PLANTED)]
+    assert [(event["length"], event["text"]) for event in events] == [(len(_PLANTED), "." * 195 + "***")]
     config = json.loads((tmp_path / "processes" / "reader.1.json").read_text())
     assert config["client_config"] == {"sasl.password": "***", "linger.ms": 5}
     assert (tmp_path / "processes" / "reader.1.stderr").read_text() == "the client says *** and '***'\n"
