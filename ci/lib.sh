@@ -20,6 +20,9 @@ python=${ONCEPROOF_PYTHON:-$project/.venv/bin/python}
 home=${ONCEPROOF_HOME:-$HOME/.cache/onceproof}
 dry_run=${ONCEPROOF_DRY_RUN:-}
 
+# macOS has the same program under another name.
+command -v sha256sum >/dev/null || sha256sum() { shasum -a 256; }
+
 say() { printf 'setup: %s\n' "$*"; }
 missing() { printf 'setup: missing: %s\n' "$*" >&2; exit 2; }
 

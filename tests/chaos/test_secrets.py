@@ -1,5 +1,6 @@
 """A run with passwords in its scenario leaves them in no file."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -29,8 +30,9 @@ _DEADLINE_S = 300
 def quoting(folder: Path) -> Iterator[Path]:
     """Yield each file of a folder that contains a planted password; jars that were downloaded are not read."""
     for path in folder.rglob("*"):
-        if path.is_file() and path.suffix != ".jar" and b"planted-in" in path.read_bytes():
-            yield path
+        with contextlib.suppress(FileNotFoundError):  # another run has removed it meanwhile
+            if path.is_file() and path.suffix != ".jar" and b"planted-in" in path.read_bytes():
+                yield path
 
 
 @pytest.mark.chaos
@@ -38,7 +40,7 @@ def test_no_file_of_a_run_or_of_the_cache_has_a_password(tmp_path: Path) -> None
     scenario = tmp_path / "with-secrets.toml"
     scenario.write_text(SCENARIO)
     runs = tmp_path / "runs"
-    command = ["run", str(scenario), "--no-faults", "--keep", "--runs", str(runs)]
+    command = ["run", str(scenario), "--keep", "--runs", str(runs)]
     done = subprocess.run(
         [sys.executable, "-m", "onceproof.cli.main", *command],
         capture_output=True,
@@ -49,7 +51,7 @@ def test_no_file_of_a_run_or_of_the_cache_has_a_password(tmp_path: Path) -> None
     )
     [folder] = runs.iterdir()
     results = json.loads((folder / "results.json").read_text())
-    assert [reason["kind"] for reason in results["reasons"]] == ["vacuous"], results["reasons"]
+    assert (results["verdict"], results["reasons"]) == ("valid", [])
     assert "is not kept, because it has settings that may be secrets" in done.stderr
     assert "planted-in" not in done.stdout + done.stderr
     assert list(quoting(folder)) == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -231,6 +232,21 @@ def test_setup_says_in_one_line_what_it_may_not_install(site: Path, tmp_path: Pa
     assert done.returncode == 2
     assert done.stderr.startswith("setup: missing: a Docker engine with Compose v2")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_scripts_work_where_sha256sum_has_another_name(tmp_path: Path) -> None:
+    stubs(tmp_path / "bin", shasum="cat >/dev/null; echo of macOS")
+    for program in ("bash", "dirname", "cat"):
+        (tmp_path / "bin" / program).symlink_to(shutil.which(program) or "")
+    done = subprocess.run(
+        ["bash", "-c", f". {ROOT}/ci/lib.sh; printf x | sha256sum"],
+        env={"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("of macOS\n", "")
 
 
 @pytest.fixture
