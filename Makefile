@@ -8,7 +8,7 @@ SCRIPTS := $(wildcard $(CI)/*.sh $(CI)/nightly .ci/run onceproof/compose/kafka/*
 SEED ?=
 SEED_OPTION := $(if $(SEED),--seed $(SEED))
 
-.PHONY: chaos test mutants conditions check format unit docs setup tools lock package clean
+.PHONY: chaos test mutants conditions check format unit docs setup tools lock hashes package clean
 
 chaos: setup
 	$(VENV)/onceproof run copy-under-fire $(SEED_OPTION)
@@ -55,6 +55,10 @@ lock: tools
 	  --python-version 3.11 --extra dev pyproject.toml --output-file requirements.lock
 	printf '%s\n' 'uv' | $(VENV)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 	  --no-annotate --python-version 3.11 --output-file $(CI)/uv.lock -
+
+# The hashes of the releases that are known: downloads them all, which takes some minutes.
+hashes: tools
+	$(VENV)/python -m onceproof.cli.pins harness/artifacts/hashes.json
 
 # The wheel and the source distribution, in dist/.
 package: tools

@@ -11,6 +11,7 @@ compose_v2() { docker compose version --short 2>/dev/null | grep -qE '^v?([2-9]|
 start_engine() {
   if [ -d /run/systemd/system ]; then systemctl start docker; else
     setsid dockerd >"$engine_log" 2>&1 </dev/null &
+    record engine $!
   fi
   wait_for 60 "the Docker engine (see $engine_log)" engine_answers
 }
@@ -23,8 +24,9 @@ if engine_answers && compose_v2; then
 fi
 may_install || missing "$hint"
 if [ -n "$dry_run" ]; then
-  command -v dockerd >/dev/null || engine_answers || would "install a Docker engine"
-  compose_v2 || would "install Compose v2"
+  would_add_newer_debian
+  command -v dockerd >/dev/null || engine_answers || would "install a Docker engine by apt-get"
+  compose_v2 || would "install Compose v2 by apt-get"
   engine_answers || would "start the Docker engine"
   exit 0
 fi

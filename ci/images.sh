@@ -2,8 +2,8 @@
 # The images: a base with a Java runtime, a base with Python, Toxiproxy, and Kafka on the first base. Also the jars of the
 # default Kafka release and the source that reads topics in Spark.
 #
-# Where a registry answers, the bases are pulled (BASE_IMAGE and PYTHON_IMAGE choose others); where none answers, they are
-# made from packages of Debian or Ubuntu. Toxiproxy is pulled if TOXIPROXY_PULL names an image of it, and made from its Go
+# Where a registry answers, the bases are pulled by the digests in harness/artifacts/hashes.json (BASE_IMAGE and
+# PYTHON_IMAGE choose others, without a digest unless they name one); where none answers, they are made from packages of Debian or Ubuntu. Toxiproxy is pulled if TOXIPROXY_PULL names an image of it, and made from its Go
 # module otherwise. Kafka always comes from its jars.
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -12,6 +12,7 @@ toxiproxy_version=2.12.0
 base_tag=onceproof/jre:17
 python_tag=onceproof/python:3
 toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
+toxiproxy_module=github.com/Shopify/toxiproxy/v2@v$toxiproxy_version
 : "${BASE_IMAGE:=eclipse-temurin:17-jre}"
 : "${PYTHON_IMAGE:=python:3.13-slim}"
 : "${TOXIPROXY_PULL:=}"
@@ -21,9 +22,17 @@ trap 'rm -rf "$work"' EXIT
 
 present() { docker image inspect "$1" >/dev/null 2>&1; }
 
-# pull NAME TAG: fails if the name is empty or no registry has it.
+# pull NAME TAG: fails if the name is empty or no registry has it. Docker compares an image with its digest.
 pull() {
-  [ -n "$1" ] && timeout 60 docker pull --quiet "$1" >/dev/null 2>&1 && docker tag "$1" "$2" && say "pulled $1 as $2"
+  local name=$1 digest
+  [ -n "$name" ] || return 1
+  digest=$(pinned "$name")
+  [ -z "$digest" ] || name=${name%:*}@$digest
+  timeout 60 docker pull --quiet "$name" >/dev/null 2>&1 || return 1
+  case $name in *@sha256:*) ;; *) not_pinned "image $name" ;; esac
+  docker tag "$name" "$2"
+  record image "$name"
+  say "pulled $name as $2"
 }
 
 if [ "$host_id" = debian ]; then suite=bookworm components=main; else suite=$host_suite components=main,universe; fi
@@ -52,15 +61,25 @@ toxiproxy_image() {
   if pull "$TOXIPROXY_PULL" "$toxiproxy_tag"; then return; fi
   if ! go_enough; then
     may_install || missing "image $toxiproxy_tag: Go 1.23 to make it, or TOXIPROXY_PULL=<an image of that version>"
-    if ! would "install Go 1.23 or later"; then
+    [ -z "$dry_run" ] || would_add_newer_debian
+    if ! would "install Go 1.23 or later by apt-get"; then
       add_newer_debian
       apt_install "$(from_newer golang-go)"
     fi
   fi
   if would "make $toxiproxy_tag from its Go module"; then return; fi
   say "making $toxiproxy_tag from its Go module"
-  CGO_ENABLED=0 GOBIN="$work/bin" go install -ldflags '-s -w' \
-    "github.com/Shopify/toxiproxy/v2/cmd/server@v$toxiproxy_version" >"$work/log" 2>&1 ||
+  # The modules stay in the temporary folder. Go compares those that this one needs with its checksum database.
+  export GOMODCACHE="$work/modules" GOFLAGS=-modcacherw
+  local sum
+  go mod download -json "$toxiproxy_module" >"$work/log" 2>&1 || failed "Toxiproxy's Go module" "$work/log"
+  sum=$(sed -nE 's/^[[:space:]]*"Sum": "(.*)",?$/\1/p' "$work/log")
+  case $(pinned "$toxiproxy_module") in
+    "$sum") ;;
+    "") not_pinned "$toxiproxy_module" ;;
+    *) missing "image $toxiproxy_tag: $toxiproxy_module has the wrong sum, so it is not used" ;;
+  esac
+  CGO_ENABLED=0 GOBIN="$work/bin" go install -ldflags '-s -w' "${toxiproxy_module/@//cmd/server@}" >"$work/log" 2>&1 ||
     failed "Toxiproxy's Go module" "$work/log"
   mv "$work/bin/server" "$work/bin/toxiproxy"
   docker build --quiet --tag "$toxiproxy_tag" --file "$root/compose/toxiproxy/Dockerfile" "$work/bin" >"$work/log" 2>&1 ||

@@ -8,7 +8,7 @@ enough() { local major; major=$(java_major); [ -n "$major" ] && [ "$major" -ge 1
 
 if command -v java >/dev/null && enough; then there "Java $(java_major)"; exit 0; fi
 may_install || missing "Java 17 or later (Debian or Ubuntu: apt-get install openjdk-17-jre-headless)"
-would "install Java 17 or later" && exit 0
+would "install Java 17 or later by apt-get" && exit 0
 apt_update
 for package in openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; do
   if has_candidate "$package"; then apt_install "$package"; break; fi

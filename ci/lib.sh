@@ -5,6 +5,9 @@
 #   ONCEPROOF_PYTHON    the interpreter that has onceproof installed (default: the checkout's .venv/bin/python)
 #   ONCEPROOF_HOME      the cache of downloads and state (default: ~/.cache/onceproof)
 #   ONCEPROOF_DRY_RUN   if not empty, the scripts say what is there and what they would do, and change nothing
+#
+# What they install is recorded in $home/installed, one line each, so that `onceproof clean --all` removes that only:
+# package NAME, file PATH, image NAME, engine PID.
 # shellcheck shell=bash disable=SC2034  # some variables are used only by the scripts that source this one
 set -euo pipefail
 
@@ -16,6 +19,9 @@ project=$root
 python=${ONCEPROOF_PYTHON:-$project/.venv/bin/python}
 home=${ONCEPROOF_HOME:-$HOME/.cache/onceproof}
 dry_run=${ONCEPROOF_DRY_RUN:-}
+
+# macOS has the same program under another name.
+command -v sha256sum >/dev/null || sha256sum() { shasum -a 256; }
 
 say() { printf 'setup: %s\n' "$*"; }
 missing() { printf 'setup: missing: %s\n' "$*" >&2; exit 2; }
@@ -29,6 +35,16 @@ would() { [ -n "$dry_run" ] && say "would $*"; }
 # failed WHAT LOG: a command failed; show the end of its output.
 failed() { tail -n 20 "$2" >&2; missing "$1"; }
 
+# record KIND WHAT: note that this was installed.
+record() {
+  mkdir -p "$home"
+  printf '%s %s\n' "$1" "$2" >>"$home/installed"
+}
+
+# pinned NAME: the hash that onceproof keeps of an image or a Go module; nothing if it keeps none.
+pinned() { sed -n "s|^ *\"$1\": \"\(.*\)\",\{0,1\}\$|\1|p" "$root/harness/artifacts/hashes.json"; }
+not_pinned() { say "$1 is not pinned: onceproof has no hash of it to compare with"; }
+
 # The only case in which packages are installed: as root, on Debian or Ubuntu.
 may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
@@ -39,14 +55,21 @@ apt_update() {
   apt_updated=1
 }
 
+installed_packages() {
+  # shellcheck disable=SC2016  # dpkg-query expands these, not the shell
+  dpkg-query --show --showformat '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^ii  *//p' | sort -u
+}
+
 apt_install() {
   apt_update
   say "installing $*"
-  local log
+  local log before package
   log=$(mktemp)
+  before=$(installed_packages)
   DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
     install --no-install-recommends "$@" >"$log" 2>&1 || failed "$* (apt-get could not install them)" "$log"
   rm -f "$log"
+  comm -13 <(printf '%s\n' "$before") <(installed_packages) | while read -r package; do record package "$package"; done
 }
 
 # has_candidate PACKAGE: whether this release of the distribution has the package.
@@ -74,10 +97,17 @@ bookworm_mirror() {
   apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 2>/dev/null | head -n 1 || true
 }
 
+# needs_newer_debian: whether packages must come from the next release, which is not a source of packages yet.
+needs_newer_debian() {
+  [ "$host_id" = debian ] && [ "$host_suite" = bookworm ] && [ ! -e /etc/apt/sources.list.d/onceproof-trixie.sources ]
+}
+would_add_newer_debian() {
+  ! needs_newer_debian || say "would add Debian trixie to the sources of packages, at a low priority, for what bookworm lacks"
+}
+
 # Debian bookworm has version 1 of Compose and a Go that is too old. The next release is added at a low priority.
 add_newer_debian() {
-  [ "$host_id" = debian ] && [ "$host_suite" = bookworm ] || return 0
-  [ -e /etc/apt/sources.list.d/onceproof-trixie.sources ] && return 0
+  needs_newer_debian || return 0
   local mirror
   mirror=$(bookworm_mirror)
   if [ -z "$mirror" ]; then  # the package lists were never fetched on this machine
@@ -93,6 +123,8 @@ Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 SOURCES
   printf 'Package: *\nPin: release n=trixie\nPin-Priority: 100\n' >/etc/apt/preferences.d/onceproof-trixie
+  record file /etc/apt/sources.list.d/onceproof-trixie.sources
+  record file /etc/apt/preferences.d/onceproof-trixie
   apt_updated=
 }
 

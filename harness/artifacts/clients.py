@@ -8,6 +8,7 @@ librdkafka's (2.16.1 contains librdkafka 2.16.0). A version of the Java client c
 """
 
 import importlib.metadata
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from typing import Literal
 
 from filelock import FileLock
 
-from onceproof.harness.artifacts import jars
+from onceproof.harness.artifacts import jars, pins
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput
 
@@ -62,7 +63,7 @@ def transaction_version(client: str, features: Mapping[str, int]) -> int:
 def prepare(client: str) -> Mapping[str, str]:
     """Download a client, and return the environment variables with which a worker's process uses it.
 
-    Raises BadInput for a version that does not exist.
+    Raises BadInput for a version that does not exist, or whose wheel has a wrong hash.
     """
     wanted = version(client)
     if not wanted:
@@ -80,29 +81,23 @@ def _confluent_kafka(wanted: str) -> Path:
     with FileLock(folder / f".{target.name}.lock", timeout=_INSTALL_DEADLINE_S):
         if not target.is_dir():
             work = target.with_name(f".{target.name}")
-            done = subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "uv",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--python",
-                    sys.executable,
-                    "--no-deps",
-                    "--only-binary",
-                    ":all:",
-                    "--target",
-                    str(work),
-                    f"confluent-kafka=={wanted}",
-                ],
-                capture_output=True,
-                text=True,
-                timeout=_INSTALL_DEADLINE_S,
-                check=False,
-            )
-            if done.returncode != 0:
-                raise BadInput(f"client librdkafka=={wanted}: {done.stderr.strip()[-300:]}")
-            work.rename(target)
+            try:
+                _install(wanted, work)
+                work.rename(target)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
     return target
+
+
+def _install(wanted: str, folder: Path) -> None:
+    """Install a version of confluent-kafka into a folder. Raises BadInput, also if its wheel has a wrong hash."""
+    hashes = pins.wheel_hashes(wanted)
+    line = " ".join([f"confluent-kafka=={wanted}", *(f"--hash={each}" for each in hashes)])
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, "--no-deps"]
+    command += ["--only-binary", ":all:", "--target", str(folder), "--requirements", "-"]
+    command += ["--require-hashes"] if hashes else []
+    done = subprocess.run(command, input=line, capture_output=True, text=True, timeout=_INSTALL_DEADLINE_S, check=False)
+    if "Hash mismatch" in done.stderr:
+        raise BadInput(f"client librdkafka=={wanted}: its wheel has the wrong SHA-256, so it is not kept")
+    if done.returncode != 0:
+        raise BadInput(f"client librdkafka=={wanted}: {done.stderr.strip()[-300:]}")

@@ -4,7 +4,8 @@
     compiled("source", …)  → ~/.cache/onceproof/jars/source-<hash>.jar   (from Java sources, by Eclipse's compiler)
 
 Apache Ivy, which PySpark contains, resolves the dependencies, so that Maven is not needed. Its settings name Maven
-Central only, so that other repositories that are configured on the machine are not used.
+Central only, so that other repositories that are configured on the machine are not used. The jars are compared with the
+hashes of known releases (`pins`) before they are used.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from xml.sax.saxutils import quoteattr
 
 from filelock import FileLock
 
+from onceproof.harness.artifacts import pins
 from onceproof.harness.base.errors import BadInput, HarnessError
 from onceproof.harness.base.paths import jars_dir
 
@@ -38,7 +40,7 @@ def kafka(version: str) -> Path:
     """Return the folder with the jars of a Kafka release: server, tools, clients and a logging backend.
 
     Missing jars are downloaded. Raises BadInput for a version that Maven Central does not have, and HarnessError when
-    the download fails.
+    the download fails or a jar has a wrong hash.
     """
     release(version)
     coordinates = [f"org.apache.kafka:kafka_2.13:{version}", f"org.apache.kafka:kafka-tools:{version}"]
@@ -51,7 +53,7 @@ def kafka(version: str) -> Path:
     return _fetch(f"kafka-{version}", coordinates)
 
 
-def _compiler() -> Path:
+def compiler() -> Path:
     """Return the jar of Eclipse's Java compiler, which also runs on a Java runtime without a compiler."""
     return _fetch(COMPILER, [f"org.eclipse.jdt:ecj:{_ECJ}"]) / f"{COMPILER}.jar"
 
@@ -70,7 +72,7 @@ def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> P
     target = jars_dir() / f"{name}-{digest.hexdigest()[:8]}.jar"
     if target.exists():
         return target
-    ecj = _compiler()
+    ecj = compiler()
     with FileLock(jars_dir() / f".{name}.lock", timeout=_FETCH_DEADLINE_S):
         if not target.exists():
             _compile(ecj, sources, classpath, target)
@@ -155,7 +157,13 @@ def _newest(revision: str) -> str:
 def _retrieve(name: str, coordinates: Sequence[str], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
         _resolve(name, coordinates, Path(folder))
-        shutil.move(Path(folder) / "libs", target)
+        libs = Path(folder) / "libs"
+        try:
+            pins.check_jars(name, sorted(libs.glob("*.jar")))
+        except HarnessError:
+            shutil.rmtree(jars_dir() / ".ivy", ignore_errors=True)  # it has a copy of what is refused
+            raise
+        shutil.move(libs, target)
 
 
 def _resolve(name: str, coordinates: Sequence[str], work: Path, *, whole: bool = True) -> None:

@@ -10,7 +10,6 @@ about runs.
 """
 
 import json
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable
@@ -24,9 +23,10 @@ import docker
 from testcontainers.compose import DockerCompose
 
 from onceproof.harness.artifacts import images
-from onceproof.harness.base import paths
+from onceproof.harness.base import host, paths
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.redaction import Redaction
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.addresses import Address
 from onceproof.harness.cluster.admin import Admin
@@ -83,6 +83,7 @@ class Cluster:
 
     def write_files(self) -> None:
         """Write the cluster's folder: the environment for Compose, and `cluster.json` for processes that reuse it."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for node in topology.NODES:
             (self.folder / "data" / node).mkdir(parents=True, exist_ok=True)
         settings = ";".join(f"{key}={_property(value)}" for key, value in sorted(self.spec.settings.items()))
@@ -93,7 +94,7 @@ class Cluster:
             "ONCEPROOF_KAFKA_IMAGE": self.system.image(self.spec.version),
             "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
             "ONCEPROOF_WIRE_IMAGE": images.wire_tag(),
-            "ONCEPROOF_USER": f"{os.getuid()}:{os.getgid()}",
+            "ONCEPROOF_USER": host.container_user(self._docker.info()),
             "ONCEPROOF_DATA": str(self.folder / "data"),
             "ONCEPROOF_PORTS": str(self.address.ports),
             "ONCEPROOF_SUBNET": self.address.subnet,
@@ -102,7 +103,7 @@ class Cluster:
         }
         self._use_formatted()
         (self.folder / "cluster.env").write_text("".join(f"{key}={value}\n" for key, value in environment.items()))
-        described = {"schema_version": 1, "spec": self.spec.model_dump(mode="json"), "address": asdict(self.address)}
+        described = {"schema_version": 1, "spec": self.spec.described(), "address": asdict(self.address)}
         (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
 
     def up(self) -> None:
@@ -281,13 +282,15 @@ class Cluster:
     def collect_logs(self, folder: Path, *, since_s: float) -> None:
         """Write each container's log since `since_s` (Unix time in seconds) to `<node>.log` in `folder`.
 
-        The complete logs of containers that `replace` removed come first.
+        The complete logs of containers that `replace` removed come first. Values of settings that may be secrets are
+        replaced.
         """
         folder.mkdir(parents=True, exist_ok=True)
+        redact = Redaction(self.spec.settings)
 
         def collect(node: str) -> None:
             log: bytes = self._container(node).logs(since=since_s, timestamps=False)
-            (folder / f"{node}.log").write_bytes(self._replaced.get(node, b"") + log)
+            (folder / f"{node}.log").write_bytes(redact.data(self._replaced.get(node, b"") + log))
 
         with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
             list(pool.map(collect, (*topology.NODES, "toxiproxy")))

@@ -33,8 +33,9 @@ _OTHERS_DEADLINE_S = 600.0
 def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterator[Cluster]:
     """Lease a healthy cluster for one run: a kept cluster that fits and is free, otherwise a new one.
 
-    With `keep`, the cluster stays up for the next run unless it is used up, or an exception left it unhealthy. Without
-    `keep`, it is always removed. Raises HarnessError or DeadlineError when no cluster can be started.
+    With `keep`, the cluster stays up for the next run unless it is used up, has settings that may be secrets, or an
+    exception left it unhealthy. Without `keep`, it is always removed. Raises HarnessError or DeadlineError when no
+    cluster can be started.
     """
     cluster, lock = _take(spec, say)
     try:
@@ -43,7 +44,9 @@ def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterat
         keep = keep and cluster.healthy()
         raise
     finally:
-        keep = keep and not cluster.used_up
+        if keep and spec.has_secrets:
+            say(f"cluster {cluster.address.name} is not kept, because it has settings that may be secrets")
+        keep = keep and not cluster.used_up and not spec.has_secrets
         if not keep:
             say(f"removing cluster {cluster.address.name}")
             cluster.down()
@@ -136,6 +139,19 @@ def clean(say: Say) -> int:
     return removed
 
 
+def in_use() -> list[str]:
+    """Return the names of the clusters that running processes lease."""
+    found = []
+    for name in sorted(_known()):
+        lock = FileLock(paths.clusters_dir() / f"{name}.lock")
+        try:
+            with lock.acquire(timeout=0):
+                pass
+        except Timeout:
+            found.append(name)
+    return found
+
+
 def _known() -> set[str]:
     paths.clusters_dir().mkdir(parents=True, exist_ok=True)
     return {path.name for path in paths.clusters_dir().iterdir() if path.is_dir()}
@@ -172,7 +188,7 @@ def _take(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
 def _reopen(name: str, spec: ClusterSpec) -> Cluster | None:
     try:
         stored = json.loads((paths.clusters_dir() / name / "cluster.json").read_text())
-        if ClusterSpec.model_validate(stored["spec"]) != spec:
+        if spec.has_secrets or ClusterSpec.model_validate(stored["spec"]) != spec:
             return None
         return Cluster(spec, Address(**stored["address"]))
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,7 @@
-"""A child process of a run: configuration in a JSON file, events as JSON lines on stdout, commands on stdin.
+"""A child process of a run: configuration and then commands as JSON lines on stdin, events as JSON lines on stdout.
+
+The configuration contains the settings of the clients, and so passwords. It reaches the process through the pipe only;
+the run's folder gets a copy without them (`harness/base/redaction.py`), and the process's standard error likewise.
 
 A child asks the kernel to kill it when the thread that started it ends (PR_SET_PDEATHSIG), because a process stopped by
 SIGSTOP does not notice that its pipes are closed. So the starting thread must outlive the child, as `Workers` ensures.
@@ -15,16 +18,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from onceproof.harness.base import redaction
+from onceproof.harness.base.redaction import Redaction
+
 # The exit status of a worker after a fatal error of its client. It is not a crash: the next incarnation takes over.
 EXIT_FATAL = 17
+_TEXT_MAX = 200
 EventSink = Callable[[dict[str, Any]], None]
 
 
 class Child:
     """A child process that runs the Python module `module`.
 
-    `folder` receives `<name>.json`, the configuration, and `<name>.stderr`. `environment` adds environment variables.
-    `on_event` is called with each event, and `on_exit` once with the exit code, in a separate thread.
+    `folder` receives `<name>.json`, the configuration without secrets, and `<name>.stderr`. `environment` adds
+    environment variables. `on_event` is called with each event, and `on_exit` once with the exit code, in a separate
+    thread. The settings under `client_config` of the configuration are those that may contain secrets.
     """
 
     def __init__(
@@ -39,18 +47,22 @@ class Child:
         on_exit: Callable[["Child", int], None],
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{name}.json"
-        path.write_text(json.dumps({**config, "parent": os.getpid()}, indent=1))
+        settings = config.get("client_config", {})
+        copy = {**config, "client_config": redaction.shown(settings)}
+        (folder / f"{name}.json").write_text(json.dumps(copy, indent=1))
         self.name = name
         self.stderr = folder / f"{name}.stderr"
-        with self.stderr.open("wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module, str(path)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env={**os.environ, **(environment or {})},
-            )
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+        )
+        self._write({**config, "parent": os.getpid()})
+        self._redaction = Redaction(settings)
+        self._errors = threading.Thread(target=self._copy_errors, name=f"errors of {name}", daemon=True)
+        self._errors.start()
         self._on_event, self._on_exit = on_event, on_exit
         self._reader = threading.Thread(target=self._read, name=f"reads {name}", daemon=True)
         self._reader.start()
@@ -67,12 +79,7 @@ class Child:
 
     def send(self, command: str, **fields: Any) -> None:
         """Send a command; nothing happens if the process has ended."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps({"command": command, **fields}).encode() + b"\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass
+        self._write({"command": command, **fields})
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; nothing happens if the process has ended."""
@@ -93,13 +100,32 @@ class Child:
         self.signal(signal.SIGKILL)
         self.wait(10)
 
+    def _write(self, line: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(line).encode() + b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass
+
+    def _copy_errors(self) -> None:
+        assert self._process.stderr is not None
+        with self.stderr.open("wb") as file, self._process.stderr as lines:
+            for line in lines:
+                file.write(self._redaction.data(line))
+                file.flush()
+
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if not line.endswith(b"\n"):
                 break  # the incomplete last line of a process that was killed
-            self._on_event(_event(line))
+            event = _event(line)
+            if isinstance(text := event.get("text"), str):
+                event["text"] = self._redaction.text(text)[:_TEXT_MAX]  # cut last, lest a part of a secret is left
+            self._on_event(event)
         code = self._process.wait()
+        self._errors.join(5)
         self._process.stdout.close()
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):

@@ -8,11 +8,12 @@ the run and recorded in the history.
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from onceproof.harness.base import redaction
 from onceproof.harness.model import random_faults, registry
 from onceproof.harness.model.scenario import Scenario, parse
 from onceproof.harness.model.spec import FaultSpec
@@ -70,9 +71,14 @@ class Plan:
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
 
     def to_json(self) -> str:
-        """Return the plan as JSON with sorted keys and without secrets; equal plans give equal bytes."""
+        """Return the plan as JSON with sorted keys and without secrets; equal plans give equal bytes.
+
+        The values of settings are shown as `redaction.shown` does. So a plan is enough to verify a run; to repeat the
+        run, its scenario is needed.
+        """
         scenario = self.scenario.model_dump(mode="json", exclude={"faults"})
-        scenario["client"] = {"config": _without_secrets(self.scenario.client_config)}
+        scenario["client"] = {"config": redaction.shown(self.scenario.client_config)}
+        scenario["cluster"]["settings"] = redaction.shown(self.scenario.cluster.settings)
         document = {
             "schema_version": SCHEMA_VERSION,
             "seed": self.seed,
@@ -123,8 +129,3 @@ def _choose(spec: FaultSpec, dice: random.Random, scenario: Scenario) -> FaultSp
     kind = target.removesuffix("-random")
     number = dice.randrange(scenario.workload.workers) if kind == "worker" else dice.randint(1, 3)
     return registry.fault(spec.name).params.model_validate(spec.model_dump() | {"target": f"{kind}-{number}"})
-
-
-def _without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
-    secret = ("password", "secret", "token", "jaas", "key.pem", "key")
-    return {key: "(left out)" if key.endswith(secret) or "jaas" in key else value for key, value in config.items()}

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.redaction import HIDDEN, Redaction
 from onceproof.harness.model import registry, targets
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
 from onceproof.harness.model.spec import FAULTS_MAX, ClusterSpec, FaultSpec, RandomSpec, Strict, WorkloadSpec
@@ -101,8 +102,8 @@ class Scenario(Strict):
     - `cluster`: the cluster that the run needs.
     - `workload`: the pipeline that runs on the cluster, its load and its clients.
     - `client`: the table `[client.config]`, configuration of the Kafka clients of the workers, the generator and the
-      observers, by the clients' own names. It overrides the harness's settings, except addresses and names.
-      `plan.json` does not contain the values of passwords, secrets, tokens and keys.
+      observers, by the clients' own names. It overrides the harness's settings, except addresses and names. What is
+      written or printed has the names, and the values only of settings that are known to contain no secret.
     - `faults`: the faults, in the order of their numbers.
     - `checks`: additional checks, as registered names or `FILE.py:NAME`; they run after the registered ones.
     - `random`: faults drawn from the seed, in addition to `faults`.
@@ -115,7 +116,7 @@ class Scenario(Strict):
     about: Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec
-    client: dict[Literal["config"], dict[str, str | int | float | bool]] = Field(default_factory=dict)
+    client: dict[Literal["config"], dict[str, str | int | float | bool]] = Field(default_factory=dict, repr=False)
     faults: tuple[Any, ...] = ()
     checks: Annotated[tuple[str, ...], Field(strict=False, max_length=100)] = ()
     random: RandomSpec | None = None
@@ -127,6 +128,11 @@ class Scenario(Strict):
     def client_config(self) -> Mapping[str, str | int | float | bool]:
         """The table `[client.config]`."""
         return self.client.get("config", {})
+
+    @property
+    def redaction(self) -> Redaction:
+        """Replaces the values of this scenario's settings that may be secrets."""
+        return Redaction(self.client_config, self.cluster.settings)
 
 
 def load(path: Path) -> Scenario:
@@ -228,7 +234,12 @@ def _first(error: ValidationError, model: type[BaseModel]) -> str:
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{key}: unknown key; allowed: {', '.join(_keys_at(model, first['loc'][:-1]))}"
-    return f"{key}: {problem} (got {first['input']!r:.60})"
+    return f"{key}: {problem} (got {HIDDEN if _may_be_secret(first['loc']) else repr(first['input'])[:60]})"
+
+
+def _may_be_secret(path: tuple[int | str, ...]) -> bool:
+    """Return whether a value at this place may be a secret, as those of the settings of clients and brokers."""
+    return path[:1] == ("client",) or path[:2] == ("cluster", "settings") or path == ("cluster",)
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

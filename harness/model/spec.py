@@ -1,11 +1,12 @@
 """The models of a scenario's tables that other modules use, too: cluster, workload, faults and random faults."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
+from onceproof.harness.base import redaction
 from onceproof.harness.model.workload import Workload
 
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
@@ -30,13 +31,23 @@ class ClusterSpec(Strict):
     - `features`: the feature levels with which the cluster is formatted, such as `{ "transaction.version" = 2 }`; other
       features have the default level of the release.
     - `settings`: broker and controller configuration by Kafka's property names; it overrides the harness's settings.
+      What is written or printed has the names, and the values only of settings that are known to contain no secret.
     """
 
     system: Annotated[str, Field(min_length=1)] = "kafka"
     version: str = DEFAULT_KAFKA
     brokers: Literal[3] = 3
     features: dict[Annotated[str, Field(pattern=FEATURE)], Annotated[int, Field(ge=0, le=LEVEL_MAX)]] = {}
-    settings: dict[str, str | int | float | bool] = {}
+    settings: dict[str, str | int | float | bool] = Field(default={}, repr=False)  # the values may be secrets
+
+    def described(self) -> dict[str, Any]:
+        """Return the table as it may be written to a file: without the values of settings that may be secrets."""
+        return {**self.model_dump(mode="json"), "settings": redaction.shown(self.settings)}
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether a setting may be a secret."""
+        return redaction.HIDDEN in redaction.shown(self.settings).values()
 
 
 class WorkloadSpec(Strict):

@@ -27,6 +27,7 @@ from onceproof.harness.record.events import (
 )
 
 SCHEMA_VERSION = 3
+_TEXTS = ("text", "reason")
 E = TypeVar("E", bound=Event)
 
 
@@ -73,7 +74,9 @@ def _has(event: Event, keys: dict[str, object]) -> bool:
 class History:
     """Appends events to history.jsonl and wakes threads that wait for one. It is safe to use from several threads."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
+        """Begin a history. `redact` is applied to the texts of events that may quote a client or an exception."""
+        self._redact = redact
         self._file = path.open("a", encoding="utf-8")
         self._changed = threading.Condition()
         self._events: list[Event] = []
@@ -85,7 +88,8 @@ class History:
 
         Events are not written after `close`.
         """
-        entry = event.model_copy(update={"at": round(time.monotonic(), 6), "source": source})
+        texts = {key: self._redact(value) for key in _TEXTS if isinstance(value := getattr(event, key, None), str)}
+        entry = event.model_copy(update={"at": round(time.monotonic(), 6), "source": source, **texts})
         with self._changed:
             if self._file.closed:
                 return entry

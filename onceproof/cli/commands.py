@@ -333,20 +333,34 @@ def doctor(_options: argparse.Namespace) -> int:
 
 
 def setup(options: argparse.Namespace) -> int:
-    """Install what is missing on this machine, or print what would be installed."""
+    """Install what is missing on this machine, or print what would be installed or what is missing."""
     from onceproof.cli import setup
 
-    status = setup.setup(dry_run=options.dry_run)
+    status = setup.setup(dry_run=options.dry_run, no_install=options.no_install)
     if status == AS_EXPECTED and not options.dry_run:
         _say("setup: everything that a run needs is there")
     return status
 
 
-def clean(_options: argparse.Namespace) -> int:
-    """Remove what killed or kept runs left on this machine, and print it."""
+def clean(options: argparse.Namespace) -> int:
+    """Remove what killed or kept runs left on this machine, with `--all` everything that onceproof put there; print it.
+
+    Raises BadInput for `--dry-run` without `--all`.
+    """
+    from onceproof.cli import uninstall
     from onceproof.harness.cluster import pool
 
+    if options.dry_run:
+        if not options.all:
+            raise BadInput("clean --dry-run: allowed with --all only")
+        uninstall.remove(_say, dry_run=True)
+        return AS_EXPECTED
     removed = pool.clean(_say)
+    if options.all:
+        if used := pool.in_use():
+            raise BadInput(f"clean --all: {', '.join(used)}: in use by a running process, so nothing else is removed")
+        uninstall.remove(_say, dry_run=False)
+        return AS_EXPECTED
     _say("there was nothing to remove" if not removed else f"{removed} processes, containers and networks removed")
     return AS_EXPECTED
 

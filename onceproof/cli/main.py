@@ -1,6 +1,6 @@
 """The command line of onceproof. Exit status: 0 as expected, 1 not as expected, 2 bad input, 3 the harness failed.
 
-onceproof setup [--dry-run]             install what a run needs
+onceproof setup [--dry-run, --no-install]   install what a run needs, or say what is missing
 onceproof doctor                        say what is missing and how to get it
 onceproof list                          list scenarios, workloads, faults, checks and systems
 onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      run a scenario, print the verdict and the report's path
@@ -14,7 +14,7 @@ onceproof verify RUN                    judge a run's folder again
 onceproof report RUN                    write a run's report again
 onceproof audit PATH…                   judge transactions from copied log directories (or --run RUN: from a run's logs)
 onceproof images [V]                    build the images that `docker compose up` needs
-onceproof clean                         remove what interrupted or kept runs left behind
+onceproof clean [--all]                 remove what interrupted or kept runs left behind, or everything
 """
 
 import argparse
@@ -104,12 +104,18 @@ def parser() -> argparse.ArgumentParser:
     setup.add_argument(
         "--dry-run", action="store_true", help="say what is there and what would be done; change nothing"
     )
+    setup.add_argument(
+        "--no-install", action="store_true", help="say what is missing, with exit status 2; change nothing"
+    )
     setup.set_defaults(command=commands.setup)
-    for name, says, simple in (
-        ("doctor", "say what is missing and how to get it", commands.doctor),
-        ("clean", "remove what interrupted or kept runs left behind", commands.clean),
-    ):
-        subcommands.add_parser(name, help=says).set_defaults(command=simple)
+    doctor = subcommands.add_parser("doctor", help="say what is missing and how to get it")
+    doctor.set_defaults(command=commands.doctor)
+    clean = subcommands.add_parser("clean", help="remove what interrupted or kept runs left behind")
+    clean.add_argument(
+        "--all", action="store_true", help="also remove images, the cache, and what `onceproof setup` installed"
+    )
+    clean.add_argument("--dry-run", action="store_true", help="with --all: say what would be removed; change nothing")
+    clean.set_defaults(command=commands.clean)
     return parser
 
 

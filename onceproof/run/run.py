@@ -71,10 +71,11 @@ class Run:
         self.progress = progress or Progress(quiet=True)
         self._command, self._master, self._mode, self._faults = command, master, mode, faults
         self.folder = _new_folder(runs, f"{scenario.name}-{seed}")
+        self._redact = scenario.redaction.text
         (self.folder / "plan.json").write_text(self.plan.to_json())
         workload = registry.workload(scenario.workload.name)
         self.names = names(self.plan.digest, pool.next_run_number(cluster), workload)
-        self.history = History(self.folder / "history.jsonl")
+        self.history = History(self.folder / "history.jsonl", self._redact)
         self.workers = Workers(
             self.plan, cluster, self.names, self.history, self.folder, programs=PROGRAMS, stops=faults
         )
@@ -104,7 +105,7 @@ class Run:
             self.broken(stopped)
             raise
         except Exception as error:  # a failure of the harness, which the results report
-            (self.folder / "traceback.txt").write_text(traceback.format_exc())
+            (self.folder / "traceback.txt").write_text(self._redact(traceback.format_exc()))
             return self.broken(error)
         finally:
             self.close()
@@ -177,11 +178,11 @@ class Run:
 
             collect_hidden(self.context, self.folder, master=self._master)
         except Exception as error:
-            self.progress.say(f"the hidden records were not read: {type(error).__name__}: {error}"[:300])
+            self.progress.say(self._redact(f"the hidden records were not read: {type(error).__name__}: {error}")[:300])
 
     def broken(self, error: BaseException) -> Results:
         """Write and return the results of a run that failed with `error`: `unknown: harness-error`."""
-        says = "; ".join([f"{type(error).__name__}: {error}", *self.workers.crashes])
+        says = self._redact("; ".join([f"{type(error).__name__}: {error}", *self.workers.crashes]))
         self.history.append("harness", HarnessFailed(reason=says))
         self.progress.say(says)
         results = Results(
@@ -230,7 +231,7 @@ class Run:
         self.history.append("harness", RunDescribed(command=self._command, versions=versions, names=names))
         described = {
             "schema_version": 1,
-            "spec": self.cluster.spec.model_dump(mode="json"),
+            "spec": self.cluster.spec.described(),
             "name": self.cluster.address.name,
             "ports": self.cluster.address.ports,
             "features": features,
@@ -324,7 +325,8 @@ def _new_folder(runs: Path, name: str) -> Path:
     for attempt in range(100):
         folder = runs / (f"{name}-{stamp}" + (f"-{attempt}" if attempt else ""))
         try:
-            folder.mkdir(parents=True)
+            runs.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700)
             return folder
         except FileExistsError:
             continue

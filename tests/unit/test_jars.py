@@ -13,7 +13,7 @@ from onceproof.harness.base.errors import HarnessError
 def test_a_jar_is_made_once_for_what_the_source_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "Answer.java"
     source.write_text("package p; record Answer(int value) {}")
-    compiler = jars._compiler().parent
+    compiler = jars.compiler().parent
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path / "home"))
     paths.jars_dir().mkdir(parents=True)
     (paths.jars_dir() / jars.COMPILER).symlink_to(compiler)

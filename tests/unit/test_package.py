@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -174,12 +175,78 @@ def test_setup_says_what_it_would_do_and_does_nothing(site: Path, tmp_path: Path
     assert {each.name for each in (tmp_path / "bin").iterdir()} == set(_STUBS)
 
 
+_PULLS = """echo "$*" >>"$0.log"
+case "$1" in
+    info) echo 26.1.5 ;;
+    compose) echo 2.26.1 ;;
+    image) exit 1 ;;
+esac"""
+
+
+def test_setup_says_first_what_it_will_do_and_uses_only_what_has_the_right_hash(site: Path, tmp_path: Path) -> None:
+    go = """case "$1" in version) echo go version go1.24.4 linux/amd64 ;; *) echo '"Sum": "h1:other"' ;; esac"""
+    path = stubs(tmp_path / "bin", **{**_STUBS, "docker": _PULLS, "go": go})
+    done = run(site, tmp_path, "-m", "onceproof.cli.main", "setup", PATH=path, PYTHON_IMAGE="of-my-own:1")
+    says = [line.removeprefix("setup: ") for line in done.stdout.splitlines()]
+    assert [line.split(",")[0] for line in says[:4]] == [
+        "will pull eclipse-temurin:17-jre as onceproof/jre:17",
+        "will pull of-my-own:1 as onceproof/python:3",
+        "will make onceproof/toxiproxy:2.12.0 from its Go module",
+        "will fetch Kafka's jars and build onceproof/kafka:4.3.1",
+    ]
+    pinned = (
+        "eclipse-temurin@"
+        + json.loads((site / "onceproof/harness/artifacts/hashes.json").read_text())["images"]["eclipse-temurin:17-jre"]
+    )
+    assert says[4:] == [
+        f"pulled {pinned} as onceproof/jre:17",
+        "image of-my-own:1 is not pinned: onceproof has no hash of it to compare with",
+        "pulled of-my-own:1 as onceproof/python:3",
+        "making onceproof/toxiproxy:2.12.0 from its Go module",
+    ]
+    assert f"pull --quiet {pinned}\n" in (tmp_path / "bin" / "docker.log").read_text()
+    assert (tmp_path / "home" / "installed").read_text() == f"image {pinned}\nimage of-my-own:1\n"
+    assert done.returncode == 2
+    assert done.stderr.endswith("github.com/Shopify/toxiproxy/v2@v2.12.0 has the wrong sum, so it is not used\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_setup_without_installing_says_what_is_missing(site: Path, tmp_path: Path) -> None:
+    path = stubs(tmp_path / "bin", **_STUBS)
+    done = run(site, tmp_path, "-m", "onceproof.cli.main", "setup", "--no-install", PATH=path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert [line.split(",")[0] for line in done.stderr.splitlines()] == [
+        "setup: not done: pull eclipse-temurin:17-jre as onceproof/jre:17",
+        "setup: not done: pull python:3.13-slim as onceproof/python:3",
+        "setup: not done: make onceproof/toxiproxy:2.12.0 from its Go module",
+        "setup: not done: fetch Kafka's jars and build onceproof/kafka:4.3.1",
+    ]
+    assert {each.name for each in tmp_path.iterdir()} == {"bin"}
+    assert {each.name for each in (tmp_path / "bin").iterdir()} == set(_STUBS)
+
+
 def test_setup_says_in_one_line_what_it_may_not_install(site: Path, tmp_path: Path) -> None:
     path = stubs(tmp_path / "bin", **{**_STUBS, "docker": "exit 1", "id": "echo 1000"})
     done = run(site, tmp_path, "-m", "onceproof.cli.main", "setup", PATH=path)
     assert done.returncode == 2
     assert done.stderr.startswith("setup: missing: a Docker engine with Compose v2")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_scripts_work_where_sha256sum_has_another_name(tmp_path: Path) -> None:
+    stubs(tmp_path / "bin", shasum="cat >/dev/null; echo of macOS")
+    for program in ("bash", "dirname", "cat"):
+        (tmp_path / "bin" / program).symlink_to(shutil.which(program) or "")
+    done = subprocess.run(
+        ["bash", "-c", f". {ROOT}/ci/lib.sh; printf x | sha256sum"],
+        env={"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("of macOS\n", "")
 
 
 @pytest.fixture

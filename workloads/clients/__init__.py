@@ -27,13 +27,13 @@ class ClientError(Exception):
         self.call, self.code, self.abortable, self.fatal, self.text = call, code, abortable, fatal, text
 
     def fields(self) -> dict[str, Any]:
-        """Return the error as fields of an event; the text is cut to 200 characters."""
+        """Return the error as fields of an event."""
         return {
             "call": self.call,
             "code": self.code,
             "abortable": self.abortable,
             "fatal": self.fatal,
-            "text": self.text[:200],
+            "text": self.text,
         }
 
 

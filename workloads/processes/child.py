@@ -1,14 +1,13 @@
 """The side of a child process in its conversation with the harness: configuration, events and commands.
 
-    child = Child.begin()          reads the configuration from the file named on the command line
+    child = Child.begin()          reads the configuration, the first line of stdin
     child.emit("ready")            writes an event to stdout, one line of JSON
     child.stop_at("begun", 20)     waits for the command `go` if the plan has a fault at this phase and count
 
-Commands are lines of JSON on stdin: `begin`, `go` (with `fault` and, optionally, `abort`) and `stop`. The process is
-killed by the kernel when the harness dies.
+Commands are the next lines of JSON on stdin: `begin`, `go` (with `fault` and, optionally, `abort`) and `stop`. The
+process is killed by the kernel when the harness dies.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -17,10 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-_PR_SET_PDEATHSIG = 1
+from onceproof.harness.base import host
+
 _PHASE_DEADLINE_S = 600
 
 
@@ -49,9 +48,12 @@ class Child:
 
         Exits with status 1 when the harness has died already.
         """
-        config = json.loads(Path(sys.argv[1]).read_text())
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != config["parent"]:  # the harness died before the call of prctl
+        line = sys.stdin.readline()
+        if not line.endswith("\n"):
+            os._exit(1)
+        config = json.loads(line)
+        host.end_with_parent()
+        if os.getppid() != config["parent"]:  # the harness died before that call
             os._exit(1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the harness handles Ctrl-C
         return cls(config)

@@ -134,7 +134,7 @@ def _produce(producer: Producer, *record: Any, **more: Any) -> None:
 
 
 def main() -> None:
-    """Run a filler with the configuration from the command line."""
+    """Run a filler with the configuration that the harness sends."""
     gc.disable()
     Filler(Child.begin()).run()
 

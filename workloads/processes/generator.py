@@ -164,7 +164,7 @@ def producer_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the generator with the configuration from the command line."""
+    """Run the generator with the configuration that the harness sends."""
     gc.disable()  # there are no reference cycles, and looking for them takes a fifth of the time
     Generator(Child.begin()).run()
 

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer
 
 from onceproof.harness.artifacts import jars
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
+from onceproof.harness.base import host
 from onceproof.harness.record import payload
 from onceproof.harness.record.tables import OBSERVED
 from onceproof.workloads.processes import parts
@@ -125,10 +126,7 @@ def consumer_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _command(config: dict[str, Any]) -> list[str]:
     properties = ["print.partition=true", "print.offset=true", "print.key=true", "key.separator=\t"]
-    return [
-        "setpriv",
-        "--pdeathsig",
-        "KILL",
+    command = [
         "java",
         "-Xmx128m",
         "-XX:+UseSerialGC",
@@ -149,10 +147,11 @@ def _command(config: dict[str, Any]) -> list[str]:
         "--skip-message-on-error",
         *(part for each in properties for part in ("--formatter-property", each)),
     ]
+    return host.ending_with_parent(command)
 
 
 def main() -> None:
-    """Run an observer with the configuration from the command line."""
+    """Run an observer with the configuration that the harness sends."""
     Observer(Child.begin()).run()
 
 

@@ -234,7 +234,7 @@ def _ranges(batch: Batch) -> dict[str, list[int]]:
 
 
 def main() -> None:
-    """Run a worker with the configuration from the command line; exit with status 17 on a fatal error."""
+    """Run a worker with the configuration that the harness sends; exit with status 17 on a fatal error."""
     gc.freeze()
     child = Child.begin()
     workload = registry.workload(child.config["workload"])
