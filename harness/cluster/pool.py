@@ -56,10 +56,13 @@ def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterat
 
 
 class Clusters:
-    """The clusters of a session of several runs: one for each distinct spec, until `close` ends all leases."""
+    """The clusters of a session of several runs: one for each distinct spec, until `close` ends all leases.
 
-    def __init__(self, *, keep: bool) -> None:
-        self._keep = keep
+    `say` is called with a line for each cluster that is started, used again, removed or, against `keep`, not kept.
+    """
+
+    def __init__(self, *, keep: bool, say: Say = lambda _: None) -> None:
+        self._keep, self._say = keep, say
         self._held: dict[str, tuple[Cluster, ExitStack]] = {}
 
     def get(self, spec: ClusterSpec) -> Cluster:
@@ -70,7 +73,7 @@ class Clusters:
             self._end_lease(key)
         if key not in self._held:
             lease_stack = ExitStack()
-            self._held[key] = lease_stack.enter_context(lease(spec, keep=self._keep)), lease_stack
+            self._held[key] = lease_stack.enter_context(lease(spec, keep=self._keep, say=self._say)), lease_stack
         return self._held[key][0]
 
     def keep_only(self, specs: Iterable[ClusterSpec]) -> None:

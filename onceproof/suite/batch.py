@@ -64,7 +64,7 @@ def run(
     Raises HarnessError when a cluster does not come up, and BadInput when Spark does not accept a workload's SQL.
     """
     lines: list[Line] = []
-    clusters = Clusters(keep=options.keep)
+    clusters = Clusters(keep=options.keep, say=options.progress.say)
     try:
         for number, (scenario, seed) in enumerate(runs):
             clusters.keep_only(each.cluster for each, _ in runs[number:])
