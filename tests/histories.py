@@ -56,6 +56,8 @@ class Small(RunData):
             "control": None,
             "crc": first * 31 + last,
             "coordinator_epoch": None,
+            "marker": None,
+            "intact": True,
             "fate": "visible",
             **fields,
         }
@@ -104,6 +106,10 @@ class Small(RunData):
             self.note(source, "invoke", outputs=outputs, **common)
             self.commits.append(
                 {
+                    "topic": f"{PREFIX}input",
+                    "log": 0,
+                    "transactional": True,
+                    "marker": None,
                     "offset": len(self.commits),
                     "partition": partition,
                     "position": after,
@@ -165,6 +171,7 @@ class Small(RunData):
                 "high_watermark": end,
                 "leader": self._draw(st.sampled_from(_BROKERS)),
                 "replicas": list(_BROKERS),
+                "isr": list(_BROKERS),
             }
             for (topic, partition), end in ends.items()
         ]

@@ -145,25 +145,38 @@ class LogOracle:
 
     def _zombie_positions(self, partition: int) -> Iterator[Row]:
         told = sorted((e for e in self.run.events if e["event"] == "assigned"), key=lambda e: float(e["t"]))
-        assigned = [(worker_of(e), e["incarnation"]) for e in told if partition in e["partitions"]]
+        assigned = [(worker_of(e), e["incarnation"], e["t"]) for e in told if partition in e["partitions"]]
+        began = {told_by(e): e["t"] for e in self.run.events if e["event"] == "begin"}
+        old = {id(commit) for commit in self._of_older_epochs()}
         visible = [
             c
             for c in sorted(self.run.commits, key=lambda c: int(c["offset"]))
             if c["partition"] == partition and c["fate"] == "visible"
         ]
         place, before, wrong = 0, None, False
-        for commit in [c for c in visible if assigned and c["worker"] is not None]:
+        for commit in visible:
             owner = commit["worker"], commit["incarnation"]
-            if owner != before:
-                later = [i for i in range(place, len(assigned)) if assigned[i] == owner]
-                wrong, place = not later, later[0] if later else place
-            before = owner
-            if wrong:
+            if assigned and commit["worker"] is not None:
+                if owner != before:
+                    since = began.get(transaction_of(commit), float("inf"))
+                    mine = [i for i in range(place, len(assigned)) if assigned[i][:2] == owner]
+                    later = [i for i in mine if assigned[i][2] <= since]
+                    wrong, place = not later, later[0] if later else place
+                before = owner
+            if (wrong and assigned and commit["worker"] is not None) or id(commit) in old:
                 self._add("zombie-write", "input", partition, commit["position"])
                 self.late.add((partition, commit["offset"]))
                 yield from (row for row in self.run.outputs if transaction_of(row) == transaction_of(commit))
-        if wrong and visible[-1]["worker"] is not None:
+        if visible and (partition, visible[-1]["offset"]) in self.late:
             self.moved.add(partition)
+
+    def _of_older_epochs(self) -> Iterator[Row]:
+        """Visible commits behind one of a higher epoch of their producer, in the group's log."""
+        highest: dict[int, int] = {}
+        for commit in sorted(self.run.commits, key=lambda c: int(c["offset"])):
+            if commit["producer_epoch"] < highest.get(commit["producer_id"], -1) and commit["fate"] == "visible":
+                yield commit
+            highest[commit["producer_id"]] = max(highest.get(commit["producer_id"], -1), commit["producer_epoch"])
 
     def _readers(self) -> list[Row]:
         at_rest = {place_of(row): row for row in self.run.outputs}

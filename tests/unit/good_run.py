@@ -17,6 +17,8 @@ from tests.rundata import Row, RunData
 PARTITIONS = 2
 RECORDS = 80
 PREFIX = "op-test-1"
+OFFSETS = "__consumer_offsets"
+BROKERS = ("broker1", "broker2", "broker3")
 
 
 class GoodRun(RunData):
@@ -27,7 +29,7 @@ class GoodRun(RunData):
         for number in range(RECORDS):
             digest = payload.digest(keys.key(number), payload.value(1, number, 100))
             at = {"number": number, "partition": number % PARTITIONS, "offset": number // PARTITIONS}
-            self.ledger.append({**at, "digest": digest})
+            self.ledger.append({**at, "digest": digest, "grouping": payload.key_hash(keys.key(number))})
             # Two transactions a partition: a control record stands between and after them.
             second = at["offset"] >= half // 2
             self.outputs.append(
@@ -58,8 +60,22 @@ class GoodRun(RunData):
                     (half + 1, half + 1, 100 + partition, "commit"),
                 ],
             )
+            log, name = f"{OFFSETS}/0", f"{PREFIX}-worker-{partition}"
+            for number in (1, 2):
+                self._log(OFFSETS, 0, [(place := 4 * number + 2 * partition, place, 100 + partition, None)])
+                self._log(OFFSETS, 0, [(place + 1, place + 1, 100 + partition, "commit")])
+                for step, state in enumerate(("PrepareCommit", "CompleteCommit")):
+                    row = {"log": partition, "offset": 2 * number + step, "transactional_id": name, "state": state}
+                    producer = {"producer_id": 100 + partition, "producer_epoch": 0, "version": 0}
+                    places = [] if step else [f"{PREFIX}-output/{partition}", log]
+                    self.states.append({**row, **producer, "partitions": places})
             self.commits += [
                 {
+                    "topic": f"{PREFIX}-input",
+                    "log": 0,
+                    "transactional": True,
+                    "marker": 4 * number + 2 * partition + 1,
+                    "committed_ms": 0,
                     "offset": 4 * number + 2 * partition,
                     "partition": partition,
                     "position": number * quarter,
@@ -80,10 +96,17 @@ class GoodRun(RunData):
                 "end": end,
                 "high_watermark": end,
                 "leader": "broker1",
-                "replicas": ["broker1", "broker2", "broker3"],
+                "replicas": list(BROKERS),
+                "isr": list(BROKERS),
             }
             for role, end in (("input", half), ("output", half + 2))
             for p in range(PARTITIONS)
+        ]
+        internal = {"start": 0, "end": 0, "high_watermark": 0, "leader": "broker1", "compacted": 0}
+        names = ((OFFSETS, 0), ("__transaction_state", 0), ("__transaction_state", 1))
+        self.internal = [
+            {**internal, "topic": topic, "partition": number, "replicas": list(BROKERS), "isr": list(BROKERS)}
+            for topic, number in names
         ]
         self.positions = dict.fromkeys(range(PARTITIONS), half)
         self._history()
@@ -98,7 +121,7 @@ class GoodRun(RunData):
         self.events.insert(-1, {"at": 50.0, "source": source, "event": event, **fields})
 
     def _log(self, topic: str, partition: int, spans: list[tuple[int, int, int, str | None]]) -> None:
-        for broker in ("broker1", "broker2", "broker3"):
+        for broker in BROKERS:
             for first, last, producer, control in spans:
                 self.batches.append(
                     {
@@ -110,22 +133,28 @@ class GoodRun(RunData):
                         "records": last - first + 1,
                         "producer_id": producer,
                         "producer_epoch": 0,
-                        "sequence": 0,
+                        "sequence": max(0, first - 1) if producer >= 0 and not control else 0,
                         "transactional": producer >= 0,
                         "control": control,
                         "crc": first * 7 + last,
                         "coordinator_epoch": 0 if control else None,
+                        "marker": last + 1 if producer >= 0 and not control else None,
+                        "intact": True,
                         "fate": "control" if control else "visible",
                     }
                 )
 
     def _history(self) -> None:
         self.events = [{"at": 1.0, "source": "harness", "event": "history", "schema_version": history.SCHEMA_VERSION}]
+        for worker in range(PARTITIONS):
+            started = {"at": 1.2, "source": f"worker-{worker}", "incarnation": 1, "event": "started", "pid": 1}
+            self.events.append(started)
         half = RECORDS // PARTITIONS
         for worker in range(PARTITIONS):
             self.events.append(
                 {
                     "at": 1.5,
+                    "n": 1,
                     "t": 1.5,
                     "source": f"worker-{worker}",
                     "incarnation": 1,

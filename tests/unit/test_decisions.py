@@ -56,7 +56,7 @@ def match(told: Sequence[Span], decisions: Sequence[Decision], *, partial: bool 
 
 
 def numbers(lane: Lane) -> list[int | None]:
-    return [each and each.offset for each in lane.of]
+    return [None if each is None else each.offset for each in lane.of]
 
 
 def test_a_marker_may_be_sent_again() -> None:

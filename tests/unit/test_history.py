@@ -39,8 +39,8 @@ def test_a_broken_line_is_refused(path: Path) -> None:
 
 
 def test_another_schema_is_refused(path: Path) -> None:
-    path.write_text(path.read_text().replace('"schema_version":2', '"schema_version":1'))
-    with pytest.raises(BadInput, match="schema_version 2"):
+    path.write_text(path.read_text().replace('"schema_version":3', '"schema_version":1'))
+    with pytest.raises(BadInput, match="schema_version 3"):
         history.read(path)
 
 

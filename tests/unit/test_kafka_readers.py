@@ -1,5 +1,6 @@
 """The batch reader, and the readers of internal topics, agree with Kafka's own classes on segments that Kafka wrote."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def _compression(codec: str) -> Any:
 
 
 def _batch(
-    base: int, records: list[tuple[bytes, bytes | None]], codec: str, producer: int = 7, sequence: int = 0
+    base: int, records: Sequence[tuple[bytes, bytes | None]], codec: str, producer: int = 7, sequence: int = 0
 ) -> bytes:
     """A transactional batch, written by Kafka."""
     simple = _class(f"{RECORDS}.SimpleRecord")

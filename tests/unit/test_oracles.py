@@ -2,6 +2,8 @@
 
 Hypothesis draws the cases; all of them are judged in one Spark job, each in partitions of its own: one pipeline's as a
 small run is, the other's as a large one. Set ONCEPROOF_CASES for more of them.
+
+The drawn runs have no coordinators' logs, so the checks that need them are left out, with their classes.
 """
 
 import os
@@ -14,6 +16,8 @@ from pyspark.sql import SparkSession
 from onceproof.harness.model import plan
 from onceproof.harness.model.scenario import parse
 from onceproof.verifiers.evidence import tables
+from onceproof.verifiers.evidence.check import COORDINATOR_LOG
+from onceproof.verifiers.verify import all_checks
 from tests.histories import Small, small_runs
 from tests.oracle import Oracle
 from tests.packing import judge, pack
@@ -40,10 +44,12 @@ def test_both_oracles_say_the_same(
     draw()
     raw = {"name": "small", "about": "drawn", "workload": {"name": pipeline, "partitions": 2}}
     cases[0].plan_json = plan.make(parse(raw, where="test"), 1).to_json()
-    found = judge(pack(cases).write(tmp_path / "run"), spark, len(cases))
+    checks = [check for check in all_checks() if COORDINATOR_LOG not in check.needs and check.name != "history"]
+    found = judge(pack(cases).write(tmp_path / "run"), spark, len(cases), checks)
     wrong = []
     for case, told in zip(cases, found, strict=True):
         should = Oracle(case, topics).judge()
+        should.findings.pop("offset-divergence", None)
         if (should.findings, should.incomplete) != (told.findings, told.incomplete):
             wrong.append((len(case.inputs) + len(case.events), case, should, told))
     wrong.sort(key=lambda each: each[0])

@@ -97,7 +97,8 @@ def zombie_kept_its_partitions(run: GoodRun) -> None:
     run.note("fault-target", fault="0-zombie", role="worker-0", incarnation=1, partitions=[0])
     for event in ("fault-begins", "fault-injected", "fault-healed"):
         run.note(event, fault="0-zombie", name="zombie", open_transactions=[])
-    run.events.insert(-1, {**run.events[3], "at": 55.0, "event": "outcome", "type": "ok"})
+    began = next(event for event in run.events if event["event"] == "begin")
+    run.events.insert(-1, {**began, "at": 55.0, "event": "outcome", "type": "ok"})
 
 
 @pytest.mark.parametrize(
