@@ -74,7 +74,10 @@ def sent(run: Run, partition: int) -> dict[str, Any]:
 
 @pytest.mark.chaos
 def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos) -> None:
-    """Six changes to the topics, each in its own partition, are made when the run is at rest."""
+    """Six changes to the topics, each in its own partition, are made when the run is at rest.
+
+    The offset that an admin client commits is outside of any transaction, so it is found as `unprotected`, too.
+    """
     written: dict[str, tuple[int, int]] = {}
     copied: dict[int, int] = {}
 
@@ -108,7 +111,7 @@ def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos
         written["position"] = 5, position - 1
 
     results = chaos.run(quiet_scenario(), at_rest=intrude)
-    assert results.headline == "invalid: duplicate, offset-divergence, phantom"
+    assert results.headline == "invalid: duplicate, offset-divergence, phantom, unprotected"
 
     def places(cls: str) -> list[tuple[int, int]]:
         return sorted((s["partition"], s["offset"]) for s in samples(results, cls))
@@ -118,6 +121,8 @@ def test_what_is_written_to_the_real_topics_before_collect_is_found(chaos: Chaos
     assert sorted(s["number"] for s in samples(results, "duplicate")) == sorted([*copied, *copied])
     [above] = samples(results, "offset-divergence")
     assert (above["input"]["partition"], above["input"]["offset"]) == written["position"]
+    [bare] = samples(results, "unprotected")
+    assert (bare["partition"], bare["offset"]) == written["position"]
 
 
 @pytest.mark.chaos

@@ -14,7 +14,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import registry
 
 _PLACE = re.compile(r"[.;]? \(?line [0-9]+,? pos [0-9]+\)?;?$")  # in the SQL around the workload's
-_INPUTS = "partition int, offset bigint, number bigint, digest bigint, least int, input struct<{}>"
+_INPUTS = "partition int, offset bigint, number bigint, digest bigint, grouping bigint, least int, input struct<{}>"
 _INPUT = "partition: int, offset: bigint, least: int"
 _OUTPUT = "topic string, partition int, number bigint, key binary, value binary"
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
