@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from onceproof.harness.model import declaration, registry
 from onceproof.harness.record import manifest
 from onceproof.harness.record.events import kinds
 from onceproof.harness.record.tables import (
@@ -90,6 +91,8 @@ class RunData:
         (folder / "ledger" / "observer").mkdir(parents=True)
         (folder / "plan.json").write_text(self.plan_json)
         (folder / "history.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self._told()))
+        named: str = json.loads(self.plan_json)["scenario"]["workload"]["name"]
+        declaration.write(registry.workload(named), folder)
         read = [(self.inputs, INPUTS.arrow, "tables/inputs")] if self.mode == "full" else []
         told = [{"acknowledged": row["offset"] is not None, **row} for row in self.ledger]
         watched = [(self.observed, OBSERVED.arrow, "ledger/observer/observed-00000")] if self.observed else []

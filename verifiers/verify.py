@@ -3,6 +3,10 @@
 No cluster is needed, and judging the same folder again gives the same results. Every check runs, whatever the other
 checks find. A check that raises an exception makes the verdict `unknown: harness-error`, never `valid`. A folder whose
 files differ from its manifest has the same verdict, and no check runs on it.
+
+A folder may come from anyone, so no Python file that it names is loaded. What a verdict needs of the workload is data
+in the folder (`workload.json`), a fault by file has left what it saw in the history (`fault-witnessed`), and a check by
+file runs only if the caller names it.
 """
 
 import traceback
@@ -32,6 +36,7 @@ from onceproof.harness.record.events import (
 )
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import CheckResult, Mode, Reason, Results, decide
+from onceproof.verifiers.evidence import model_sql
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
 from onceproof.verifiers.evidence.tables import Tables
@@ -40,12 +45,20 @@ from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
 _CHECKS_AT_ONCE = 3
 
 
-def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] | None = None) -> Results:
+def verify(
+    folder: Path,
+    *,
+    master: str = "local[2]",
+    look: Callable[[], None] | None = None,
+    checks: Sequence[str] = (),
+) -> Results:
     """Judge a run's folder and write its results.json.
 
     `look` reads the records that a read_committed reader does not see. It is called at most once, when a finding asks
-    for these records. Raises BadInput when the folder is not a run's folder or has no tables.
+    for these records. `checks` names checks to run in addition to the registered ones, as FILE.py:NAME. Raises BadInput
+    when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has no tables.
     """
+    added = all_checks(checks)
     if not (folder / "tables").is_dir():
         raise BadInput(
             f"{folder}: no tables/ in this folder; the run ended before its tables were collected, or this is not a "
@@ -53,53 +66,53 @@ def verify(folder: Path, *, master: str = "local[2]", look: Callable[[], None] |
         )
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
     damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]
-    checks: list[CheckResult] = []
+    judged: list[CheckResult] = []
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if not damage:  # damaged tables prove nothing
-        wanted, tables = (
-            all_checks(planned.scenario.checks),
-            Tables(folder, session(master), planned, events, look=look),
-        )
+        tables = Tables(folder, session(master), planned, events, look=look)
         limit = limit_s(sum(tables.facts["rows"].values()))
         try:
+            model_sql.check(tables.spark, tables.workload, folder)
             with Watch(tables.spark, limit_s=limit) as watch:
-                checks = in_threads(lambda check: _guarded(check, tables, watch), wanted)
+                judged = in_threads(lambda check: _guarded(check, tables, watch), added)
+            judged += _left_out(planned.scenario.checks, checks)
             mode = "full" if tables.full else "ledger"
             try:
                 counts = _counts(tables)
             except Exception as error:
-                checks.append(
+                judged.append(
                     _failed("counts", "the inputs, outputs and transactions of the run can be counted", error)
                 )
         finally:
             with suppress(Exception):  # the session may have died, and then the checks have reported it
                 let_go(tables.spark)
-    reasons = [*damage, *(reason for check in checks for reason in check.reasons)]
+    reasons = [*damage, *(reason for check in judged for reason in check.reasons)]
     run = events.first(RunDescribed)
     versions = {**(run.versions if run else {}), **_libraries(events)}
     reasons += vacuity.vacuous(planned, events) + _troubles(events) + _other_client(versions)
-    findings = [finding for check in checks for finding in check.findings]
+    findings = [finding for check in judged for finding in check.findings]
     word = decide(findings, reasons)
     came = RunOutcome(word=word, findings=findings, reasons=reasons, events=events, versions=versions)
-    judged, bug = expectation.judge(planned.scenario, came), planned.scenario.bug
+    met, bug = expectation.judge(planned.scenario, came), planned.scenario.bug
     results = Results(
         name=planned.scenario.name,
         seed=planned.seed,
         command=run.command if run else "onceproof",
         verdict=word,
-        as_expected=judged.met,
-        expectation=judged.says,
+        as_expected=met.met,
+        expectation=met.says,
         findings=findings,
         reasons=reasons,
-        checks=checks,
+        checks=judged,
         counts=counts,
         versions=versions,
         mode=mode,
         issue=bug.issue if bug else "",
-        result=judged.result,
+        result=met.result,
     )
     results.write(folder / "results.json")
+    manifest.seal_results(folder)
     return results
 
 
@@ -132,11 +145,30 @@ def _guarded(check: Check, tables: Tables, watch: Watch) -> CheckResult:
         says = f"the check {check.name} was not judged: {error}"
         reason = Reason(kind="indeterminate", says=says)
         return CheckResult(name=check.name, claim=check.claim, reasons=[reason], not_judged=str(error))
-    except Exception as error:  # the verdict must not be valid, whatever the error is
+    except (Exception, SystemExit) as error:  # the verdict must not be valid, whatever the error is
         return _failed(check.name, check.claim, error)
 
 
-def _failed(name: str, claim: str, error: Exception) -> CheckResult:
+def _left_out(wanted: Sequence[str], given: Sequence[str]) -> list[CheckResult]:
+    """Return a result for each check that the scenario names and that did not run, because the caller did not name it.
+
+    A folder that has moved names another path, so a check is known by its file's name and its attribute.
+    """
+    names = {*registry.names("check"), *(Path(name).name for name in given)}
+    says = "its code is not part of the run folder; `onceproof verify --check FILE.py:NAME` loads and runs it"
+    return [
+        CheckResult(
+            name=name,
+            claim="a check of the scenario",
+            reasons=[Reason(kind="indeterminate", says=f"the check {name} was not judged: {says}")],
+            not_judged=says,
+        )
+        for name in wanted
+        if name not in names and Path(name).name not in names
+    ]
+
+
+def _failed(name: str, claim: str, error: BaseException) -> CheckResult:
     # str() of an exception from a JVM that has died raises another exception; format_exception_only does not.
     told = "".join(traceback.format_exception_only(error)).splitlines()
     says = f"check {name} failed: {' '.join(told[:2])}"

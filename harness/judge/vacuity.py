@@ -15,6 +15,7 @@ from onceproof.harness.record.events import (
     FaultInjected,
     FaultNotDone,
     FaultTarget,
+    FaultWitnessed,
     Finished,
     Outcome,
 )
@@ -23,6 +24,22 @@ from onceproof.harness.record.results import Reason
 
 # A fault that lasts at least this long must have a commit between injection and heal.
 LASTS_LONG_S = 3.0
+
+
+def witnessed(plan: Plan, events: Events) -> list[FaultWitnessed]:
+    """Ask the code of each fault by file whether it had its effect, for the history of a run at its end.
+
+    Faults by entry point are asked whenever the run is judged.
+    """
+    found = []
+    for planned in (each for each in plan.faults if ":" in each.name):
+        kind = fault(planned.name)
+        try:
+            missing = kind.missing(planned, events) if isinstance(kind, Witness) else None
+        except (Exception, SystemExit) as error:  # code of the user
+            missing = f"{planned.name} cannot say whether it had its effect: {type(error).__name__}: {error}"[:300]
+        found.append(FaultWitnessed(fault=planned.id, missing=missing, self_timed=isinstance(kind, SelfTimed)))
+    return found
 
 
 def vacuous(plan: Plan, events: Events) -> list[Reason]:
@@ -43,8 +60,7 @@ def _problems(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> l
         ended = events.first(FaultNotDone, fault=planned.id)
         return [f"fault {planned.id} never happened: {ended.reason if ended else 'the run ended before it'}"]
     problems = []
-    kind = fault(planned.name)
-    missing = kind.missing(planned, events) if isinstance(kind, Witness) else None
+    missing = _missing(planned, events)
     if missing:
         problems.append(missing)
     if healed is None:
@@ -58,8 +74,24 @@ def _problems(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> l
     return [f"fault {planned.id}: {says}" for says in problems]
 
 
+def _missing(planned: PlannedFault[FaultSpec], events: Events) -> str | None:
+    """Return the effect of a fault that the history does not show, in words; None if it shows it."""
+    if ":" not in planned.name:
+        kind = fault(planned.name)
+        return kind.missing(planned, events) if isinstance(kind, Witness) else None
+    told = events.first(FaultWitnessed, fault=planned.id)
+    return told.missing if told else f"the history does not say whether {planned.name} had its effect"
+
+
+def _self_timed(planned: PlannedFault[FaultSpec], events: Events) -> bool:
+    if ":" not in planned.name:
+        return isinstance(fault(planned.name), SelfTimed)
+    told = events.first(FaultWitnessed, fault=planned.id)
+    return told is not None and told.self_timed
+
+
 def _must_commit_under(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> bool:
-    if not plan.scenario.expect.commit_under_fault or isinstance(fault(planned.name), SelfTimed):
+    if not plan.scenario.expect.commit_under_fault or _self_timed(planned, events):
         return False
     target = events.first(FaultTarget, fault=planned.id)
     # No worker can commit while a fault affects the only one.

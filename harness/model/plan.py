@@ -11,12 +11,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from onceproof.harness.base import redaction
 from onceproof.harness.model import random_faults, registry
-from onceproof.harness.model.scenario import Scenario, parse
-from onceproof.harness.model.spec import FaultSpec
+from onceproof.harness.model.scenario import Scenario, recorded
+from onceproof.harness.model.spec import FaultSpec, Strict
 from onceproof.harness.record import documents
 
 SCHEMA_VERSION = 1
@@ -25,6 +27,20 @@ _LATEST_S = 300
 _SLOW_S = 120  # on a slow machine a fault may end this much later than planned
 
 
+class _StoredFault(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+    id: str
+
+
+class _Document(Strict):
+    schema_version: int
+    seed: int
+    scenario: dict[str, Any]
+    faults: list[_StoredFault]
+    records_max: int
+
+
+_DOCUMENT = TypeAdapter(_Document)
 Spec = TypeVar("Spec", bound=FaultSpec, covariant=True)
 
 
@@ -104,16 +120,18 @@ def make(scenario: Scenario, seed: int) -> Plan:
 
 
 def read(path: Path) -> Plan:
-    """Read a plan.json. Raises BadInput when it is missing or is not a plan of this schema version."""
+    """Read a plan.json without loading any file that it names (`scenario.recorded`).
+
+    Raises BadInput with the file and the key when it is missing, damaged or of another schema version.
+    """
     raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="a run folder has a plan.json")
-    with documents.as_told(path):
-        faults = [{key: value for key, value in fault.items() if key != "id"} for fault in raw["faults"]]
-        scenario = parse({**raw["scenario"], "faults": faults}, where=str(path))
-        planned = tuple(
-            PlannedFault(id=stored["id"], spec=spec)
-            for stored, spec in zip(raw["faults"], scenario.faults, strict=True)
-        )
-        return Plan(scenario=scenario, seed=raw["seed"], faults=planned, records_max=raw["records_max"])
+    stored = documents.parse(path, raw, _DOCUMENT)
+    faults = [each.model_dump(exclude={"id"}) for each in stored.faults]
+    scenario = recorded({**stored.scenario, "faults": faults}, where=str(path))
+    planned = tuple(
+        PlannedFault(id=each.id, spec=spec) for each, spec in zip(stored.faults, scenario.faults, strict=True)
+    )
+    return Plan(scenario=scenario, seed=stored.seed, faults=planned, records_max=stored.records_max)
 
 
 def _ends_s(faults: Sequence[PlannedFault[FaultSpec]]) -> float:

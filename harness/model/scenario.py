@@ -17,7 +17,7 @@ the key and the allowed values.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,7 +27,15 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.redaction import HIDDEN, Redaction
 from onceproof.harness.model import registry, targets
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
-from onceproof.harness.model.spec import FAULTS_MAX, ClusterSpec, FaultSpec, RandomSpec, Strict, WorkloadSpec
+from onceproof.harness.model.spec import (
+    FAULTS_MAX,
+    ClusterSpec,
+    FaultSpec,
+    RandomSpec,
+    RecordedFault,
+    Strict,
+    WorkloadSpec,
+)
 
 _BYTES_MAX = 1_000_000
 # With another value of these, a client would not take part in the run, or would do so under another name.
@@ -156,26 +164,44 @@ def load(path: Path) -> Scenario:
 
 def parse(raw: Mapping[str, Any], *, where: str) -> Scenario:
     """Validate a scenario that is already a mapping; `where` names it in messages. Raises BadInput as `load` does."""
+    scenario = _validated(raw, where, _model)
+    _cross_check(scenario, where)
+    return scenario
+
+
+def recorded(raw: Mapping[str, Any], *, where: str) -> Scenario:
+    """Validate the scenario of a recorded run. Raises BadInput as `load` does.
+
+    A run folder may come from anyone, so no file that the scenario names is loaded. The keys of a fault by file are
+    kept as they are (`RecordedFault`), and the workload, the checks and the system are not looked for.
+    """
+    return _validated(raw, where, lambda name: RecordedFault if ":" in name else _model(name))
+
+
+def _model(name: str) -> type[FaultSpec]:
+    return registry.fault(name).params
+
+
+def _validated(raw: Mapping[str, Any], where: str, model: Callable[[str], type[FaultSpec]]) -> Scenario:
+    """Validate every key of a scenario; `model` returns the model of a fault's keys, by the fault's name."""
     faults = raw.get("faults", [])
     if not isinstance(faults, list):
         raise BadInput(f"{where}: faults: expected tables [[faults]]")
     if len(faults) > FAULTS_MAX:
         raise BadInput(f"{where}: faults: {len(faults)} of them; allowed: at most {FAULTS_MAX}")
-    specs = tuple(_fault(spec, index, where) for index, spec in enumerate(faults))
+    specs = tuple(_fault(spec, index, where, model) for index, spec in enumerate(faults))
     try:
-        scenario = Scenario.model_validate({**raw, "faults": specs})
+        return Scenario.model_validate({**raw, "faults": specs})
     except ValidationError as error:
         raise BadInput(f"{where}: {_first(error, Scenario)}") from None
-    _cross_check(scenario, where)
-    return scenario
 
 
-def _fault(raw: Any, index: int, where: str) -> FaultSpec:
+def _fault(raw: Any, index: int, where: str, model_of: Callable[[str], type[FaultSpec]]) -> FaultSpec:
     place = f"{where}: faults[{index}]"
     if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str):
         raise BadInput(f"{place}.name: missing; allowed: {', '.join(registry.names('fault'))}")
     try:
-        model = registry.fault(raw["name"]).params
+        model = model_of(raw["name"])
     except BadInput as error:
         raise BadInput(f"{place}.name: {error}") from None
     try:

@@ -153,6 +153,12 @@ class FaultSpec(Strict):
         return self
 
 
+class RecordedFault(FaultSpec):
+    """The keys of a fault by file, as a run folder has them. Their model is code of the file, which is not loaded."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+
 class RandomSpec(Strict):
     """The table `[random]` of a scenario: faults drawn from the seed, in addition to those under `[[faults]]`.
 

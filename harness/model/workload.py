@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 CONTENT = "xxhash64(key, value)"
 _TOPIC = re.compile("[a-z][a-z-]{0,79}")
@@ -52,7 +52,7 @@ class State(Protocol):
 
 
 def one_on_each(*topics: str) -> str:
-    """Return `Workload.expected` for one output per input on each of these topics, in the partition of the input."""
+    """Return `Declaration.expected` for one output per input on each of these topics, in the partition of the input."""
     return " UNION ALL ".join(
         f"SELECT '{topic}' AS topic, partition, number, digest, input FROM inputs" for topic in topics
     )
@@ -73,6 +73,7 @@ class Aggregate:
     `state_of`  those topics; the outputs on them that were made from the same input must have these keys and totals
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")  # for `harness/model/declaration.py`
     total: str
     amount: str
     over: str = "topic"
@@ -110,6 +111,7 @@ class Wiring:
     `isolation`               the isolation level of the second service of a chain
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     transactional: bool = True
     idempotent: bool = True
     position: Literal["in-transaction", "after", "before", "auto"] = "in-transaction"
@@ -122,12 +124,11 @@ class Wiring:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
-    """A pipeline and its expected outputs.
+class Declaration:
+    """The part of a workload that is data: what a verdict needs. A run folder has it as `workload.json`.
 
     `name`                the name of the workload in a scenario
     `about`               a description of one line
-    `transform`           returns the outputs of an input; None for a workload with `state`
     `expected`            Spark SQL over the view `inputs(partition, offset, number, digest, grouping, input)`, which
                           has one row per input; `grouping` is the hash of its key. It returns one row per output:
                           `topic, partition, number, digest, input`. `input` identifies the input of an output and must
@@ -138,7 +139,6 @@ class Workload:
     `wiring`              how a worker uses its client
     `identity`            Spark SQL over an output's `key` and `value`: the digest that is compared with `digest` of
                           `expected`
-    `state`               returns a new, empty state; None for a stateless workload
     `changelog`           the topic that holds the state, in the partition of the input; empty for a stateless workload
     `aggregate`           the expected totals; None for a workload without totals
 
@@ -147,16 +147,15 @@ class Workload:
     only the outputs at the end of the chain are.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     name: str
     about: str
-    transform: Callable[[Source], Iterable[Output]] | None = None
     expected: str
     topics: tuple[str, ...] = ("output",)
     intermediate_topic: str = ""
     claim: Claim = Claim()
     wiring: Wiring = Wiring()
     identity: str = CONTENT
-    state: Callable[[], State] | None = None
     changelog: str = ""
     aggregate: Aggregate | None = None
 
@@ -173,10 +172,6 @@ class Workload:
         for name in ("intermediate_topic", "changelog"):
             if getattr(self, name) not in ("", *self.topics):
                 return f"{name}: {getattr(self, name)!r:.80}; allowed: {', '.join(self.topics)}"
-        if (self.transform is None) == (self.state is None):
-            return "transform: give exactly one of transform and state"
-        if (self.state is None) != (not self.changelog):
-            return "changelog: needed with state, and only with state"
         return ""
 
     @property
@@ -198,3 +193,25 @@ def _wrong_type(part: Any) -> str:
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']} (got {first['input']!r:.60})"
     return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload(Declaration):
+    """A pipeline: its declaration and its code.
+
+    `transform`  returns the outputs of an input; None for a workload with `state`
+    `state`      returns a new, empty state; None for a stateless workload
+    """
+
+    transform: Callable[[Source], Iterable[Output]] | None = None
+    state: Callable[[], State] | None = None
+
+    def problem(self) -> str:
+        """Return the first attribute that cannot be used, as `attribute: problem`; empty if there is none."""
+        if problem := super().problem():
+            return problem
+        if (self.transform is None) == (self.state is None):
+            return "transform: give exactly one of transform and state"
+        if (self.state is None) != (not self.changelog):
+            return "changelog: needed with state, and only with state"
+        return ""

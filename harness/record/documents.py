@@ -1,12 +1,14 @@
 """Reads the JSON files of a run folder and refuses those of another schema version."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from onceproof.harness.base.errors import BadInput
+
+T = TypeVar("T")
 
 
 def read(path: Path, *, schema_version: int, missing: str) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def read(path: Path, *, schema_version: int, missing: str) -> dict[str, Any]:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; {missing}") from None
-    except ValueError as error:  # invalid JSON, or bytes that are not UTF-8
+    except (ValueError, RecursionError) as error:  # invalid JSON, too deeply nested, or bytes that are not UTF-8
         raise BadInput(f"{path}: not JSON: {error}") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
@@ -28,11 +30,16 @@ def read(path: Path, *, schema_version: int, missing: str) -> dict[str, Any]:
     return raw
 
 
-@contextmanager
-def as_told(path: Path) -> Iterator[None]:
-    """Turn the errors of a block that takes the document `path` apart into BadInput."""
+def parse(path: Path, raw: object, model: TypeAdapter[T]) -> T:
+    """Return a document, or a part of it, as its model. Raises BadInput with the file `path`, the key and the problem.
+
+    Nothing is converted: `"1"` is not a number.
+    """
     try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        says = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise BadInput(f"{path}: not in the format that onceproof writes: {says}") from None
+        return model.validate_json(json.dumps(raw), strict=True)  # JSON has no tuples; a list is read as one
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"])) or "the document"
+        raise BadInput(f"{path}: {key}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+    except RecursionError:
+        raise BadInput(f"{path}: too deeply nested") from None

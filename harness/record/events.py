@@ -376,6 +376,18 @@ class NoCommitUnderFault(FaultEvent):
     kind: ClassVar = "no-commit-under-fault"
 
 
+class FaultWitnessed(FaultEvent):
+    """What a fault by file says about its own effect, at the end of the run.
+
+    `missing` is the effect that the history does not show, in words, or None. `self_timed` is whether the fault decides
+    itself when it ends. The code of the file is not needed to judge the run again.
+    """
+
+    kind: ClassVar = "fault-witnessed"
+    missing: str | None
+    self_timed: bool
+
+
 class Noted(FaultEvent):
     """An observation of a fault that has no event of its own: `what` names it, and `data` has its values."""
 

@@ -18,6 +18,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ConfigDict, TypeAdapter
+
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import documents
 
 SCHEMA_VERSION = 2
@@ -25,6 +28,7 @@ SAMPLES_MAX = 10
 Mode = Literal["full", "ledger"]
 Verdict = Literal["valid", "unknown", "invalid"]
 ReasonKind = Literal["stalled", "vacuous", "indeterminate", "harness-error"]
+_CONFIG = ConfigDict(extra="forbid")  # of each model in results.json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,7 @@ class Finding:
     with their coordinates in the log.
     """
 
+    __pydantic_config__ = _CONFIG
     cls: str
     count: int
     says: str
@@ -45,6 +50,7 @@ class Finding:
 class Reason:
     """A reason for which a run without findings is not valid."""
 
+    __pydantic_config__ = _CONFIG
     kind: ReasonKind
     says: str
 
@@ -57,6 +63,7 @@ class CheckResult:
     so on, by unit. `not_judged` is the reason for which the check did not run; it is empty if it ran.
     """
 
+    __pydantic_config__ = _CONFIG
     name: str
     claim: str
     findings: Sequence[Finding] = ()
@@ -84,6 +91,7 @@ class Results:
     has the numbers of inputs, outputs and transactions. `issue` and `result` are those of a scenario about a bug.
     """
 
+    __pydantic_config__ = _CONFIG
     name: str
     seed: int
     command: str
@@ -120,6 +128,9 @@ class Results:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
+_RESULTS = TypeAdapter(Results)
+
+
 def decide(findings: Sequence[Finding], reasons: Sequence[Reason]) -> Verdict:
     """Return the verdict that follows from findings and reasons."""
     if findings:
@@ -128,19 +139,13 @@ def decide(findings: Sequence[Finding], reasons: Sequence[Reason]) -> Verdict:
 
 
 def read(path: Path) -> Results:
-    """Read a results.json. Raises BadInput when it is missing or not of this schema version."""
+    """Read a results.json.
+
+    Raises BadInput with the file and the key when it is missing, damaged or of another schema version.
+    """
     raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="`onceproof verify` writes it")
-    with documents.as_told(path):
-        raw["findings"] = [Finding(**each) for each in raw["findings"]]
-        raw["reasons"] = [Reason(**each) for each in raw["reasons"]]
-        raw["checks"] = [
-            CheckResult(
-                **{
-                    **each,
-                    "findings": [Finding(**found) for found in each["findings"]],
-                    "reasons": [Reason(**reason) for reason in each["reasons"]],
-                }
-            )
-            for each in raw["checks"]
-        ]
-        return Results(**raw)
+    results = documents.parse(path, raw, _RESULTS)
+    follows = decide(results.findings, results.reasons)
+    if results.verdict != follows:
+        raise BadInput(f"{path}: verdict: {results.verdict}, but {follows} follows from its findings and reasons")
+    return results

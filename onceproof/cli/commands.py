@@ -268,8 +268,7 @@ def verify(options: argparse.Namespace) -> int:
     from onceproof.verifiers.verify import verify
 
     preflight.machine(options.spark_master)
-
-    results = verify(options.run, master=options.spark_master)
+    results = verify(options.run, master=options.spark_master, checks=options.check)
     report.write(options.run)
     _print_results(results, options.run)
     return _status(results)

@@ -89,6 +89,14 @@ def parser() -> argparse.ArgumentParser:
         again.add_argument("run", type=Path, help="a run's folder")
         again.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
         again.set_defaults(command=command)
+        if command is commands.verify:
+            again.add_argument(
+                "--check",
+                action="append",
+                default=[],
+                metavar="FILE.py:NAME",
+                help="load this check and run it, too; no file that the run's folder names is loaded",
+            )
 
     audit.add(subcommands)
     images = subcommands.add_parser("images", help="build the images of a Kafka release")

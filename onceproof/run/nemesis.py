@@ -74,7 +74,7 @@ class Nemesis:
             self._inject_and_undo(planned)
         except DeadlineError as error:
             context.note(FaultMissed(fault=planned.id, reason=str(error)))
-        except Exception as error:  # the run records it and continues to its end
+        except (Exception, SystemExit) as error:  # the run records it and continues to its end
             context.note(FaultFailed(fault=planned.id, reason=f"{type(error).__name__}: {error}"))
         finally:
             for moment, when in planned.spec.stops.items():

@@ -27,10 +27,12 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Wired
 from onceproof.harness.context.fault import fault as fault_named
 from onceproof.harness.context.workers import Programs, Workers
+from onceproof.harness.judge import vacuity
+from onceproof.harness.model import declaration, registry
 from onceproof.harness.model import plan as plans
-from onceproof.harness.model import registry
 from onceproof.harness.model.names import names
 from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.record import manifest
 from onceproof.harness.record.events import Event, HarnessFailed, NotTidied, Ready, RunDescribed, Sent, parse
 from onceproof.harness.record.history import History
 from onceproof.harness.record.results import Mode, Reason, Results
@@ -74,6 +76,7 @@ class Run:
         self._redact = scenario.redaction.text
         (self.folder / "plan.json").write_text(self.plan.to_json())
         workload = registry.workload(scenario.workload.name)
+        declaration.write(workload, self.folder)
         self.names = names(self.plan.digest, pool.next_run_number(cluster), workload)
         self.history = History(self.folder / "history.jsonl", self._redact)
         self.workers = Workers(
@@ -155,6 +158,8 @@ class Run:
         self.progress.phase("collect")
         for crash in self.workers.crashes:
             self.history.append("harness", HarnessFailed(reason=crash))
+        for witnessed in vacuity.witnessed(self.plan, self.history.events()):
+            self.history.append("harness", witnessed)
         self.cluster.collect_logs(self.folder / "cluster", since_s=self._started_wall)
         from onceproof.verifiers.collect import collect
 
@@ -167,7 +172,8 @@ class Run:
         self.progress.phase("verify")
         from onceproof.verifiers.verify import verify
 
-        results = verify(self.folder, master=self._master, look=self._collect_hidden)
+        checks = self.plan.scenario.checks
+        results = verify(self.folder, master=self._master, look=self._collect_hidden, checks=checks)
         self._report()
         return results
 
@@ -200,6 +206,7 @@ class Run:
             mode=self._mode,
         )
         results.write(self.folder / "results.json")
+        manifest.seal_results(self.folder)
         self._report()
         return results
 

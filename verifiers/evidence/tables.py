@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from onceproof.harness.model import registry
+from onceproof.harness.model import declaration
 from onceproof.harness.model.plan import Plan
-from onceproof.harness.model.workload import Workload
+from onceproof.harness.model.workload import Declaration
 from onceproof.harness.record import documents
 from onceproof.harness.record.events import DeletedTo, Event, Outcome, RecordsDeleted
 from onceproof.harness.record.history import Events
@@ -113,7 +113,7 @@ class Tables:
         self.results: dict[Any, Any] = {}
         self.locks: dict[Any, RLock] = {}
         self.look = look
-        self.workload: Workload = registry.workload(self.plan.scenario.workload.name)
+        self.workload: Declaration = declaration.read(folder)
 
     # Frames
 
