@@ -89,7 +89,8 @@ toxiproxy_image() {
 # What goes into Kafka's image and the topic source, to see that a newer onceproof needs new ones.
 inputs() {
   cat "$root"/compose/kafka/{Dockerfile,*.sh,log4j*} "$root"/harness/artifacts/{clients,images,jars}.py \
-    "$root"/verifiers/collect/topics.py "$root"/verifiers/collect/java/onceproof/* | sha256sum
+    "$root"/verifiers/collect/{topics,internal}.py "$root"/verifiers/collect/java/{onceproof,log/onceproof}/* \
+    "$root"/workloads/processes/java/onceproof/* | sha256sum
 }
 
 kafka_image_and_jars() {
@@ -104,8 +105,10 @@ kafka_image_and_jars() {
   if would "fetch Kafka's jars and build onceproof/kafka:$kafka"; then return; fi
   say "fetching Kafka's jars and building its image"
   "$python" -m onceproof.cli.main images >"$work/log" 2>&1 || failed "Kafka's image" "$work/log"
-  "$python" -c 'from onceproof.verifiers.collect import topics; topics.jars()' >"$work/log" 2>&1 ||
-    failed "the source of topics" "$work/log"
+  "$python" -c '
+from onceproof.verifiers.collect import internal, topics
+from onceproof.workloads.processes import observer
+topics.jars(), internal.jar(), observer.formatter()' >"$work/log" 2>&1 || failed "the readers of topics" "$work/log"
   mkdir -p "$home"
   echo "$now" >"$stamp"
 }

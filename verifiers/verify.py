@@ -33,6 +33,7 @@ from onceproof.harness.record.events import (
     RunDescribed,
     Stalled,
     Started,
+    WorkloadFailed,
 )
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import CheckResult, Mode, Reason, Results, decide
@@ -179,6 +180,7 @@ def _troubles(events: Events) -> list[Reason]:
     """Return reasons that the run recorded itself: stalls, failures of the harness and failures of faults."""
     reasons = [Reason(kind="stalled", says=each.reason) for each in events.of(Stalled)]
     reasons += [Reason(kind="harness-error", says=each.reason) for each in events.of(HarnessFailed)]
+    reasons += [Reason(kind="workload-error", says=each.reason) for each in events.of(WorkloadFailed)]
     reasons += [Reason(kind="harness-error", says=each.reason) for each in events.of(FaultFailed)]
     if events.first(Quiesced) is None:
         says = "the run ended before it came to rest, so its tables do not show its final state"

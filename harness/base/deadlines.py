@@ -9,17 +9,27 @@ from onceproof.harness.base.errors import DeadlineError
 T = TypeVar("T")
 
 
-def until(what: str, check: Callable[[], T], *, deadline_s: float, every_s: float = 0.2) -> T:
+def until(
+    what: str,
+    check: Callable[[], T],
+    *,
+    deadline_s: float,
+    every_s: float = 0.2,
+    abort: Callable[[], None] = lambda: None,
+) -> T:
     """Call `check` every `every_s` seconds until it returns a true value, and return that value.
 
     An exception raised by `check` counts as "not yet" and is quoted when the deadline passes, because a cluster that
     is starting, or that a fault has just hit, refuses connections for a while.
+
+    `abort` is called before each check, and an exception that it raises ends the wait.
 
     Raises DeadlineError after `deadline_s` seconds; its message names `what` and the last result or exception.
     """
     deadline = time.monotonic() + deadline_s
     while True:
         seen: object
+        abort()
         try:
             result = check()
             if result:

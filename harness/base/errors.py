@@ -20,5 +20,9 @@ class HarnessError(Exception):
     """The harness could not do its work; the run's verdict is `unknown: harness-error`."""
 
 
+class WorkloadError(HarnessError):
+    """The code of a workload fails again and again; the run's verdict is `unknown: workload-error`."""
+
+
 class DeadlineError(HarnessError):
     """A wait reached its deadline; the message names the awaited condition."""

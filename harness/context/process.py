@@ -1,7 +1,10 @@
-"""A child process of a run: configuration and then commands as JSON lines on stdin, events as JSON lines on stdout.
+"""A child process of a run: configuration and then commands as JSON lines on stdin, events as JSON lines on a pipe.
+
+The pipe of the events is not stdout, since a transform or a client may print. What the process prints, on stdout and on
+stderr, is written to a file.
 
 The configuration contains the settings of the clients, and so passwords. It reaches the process through the pipe only;
-the run's folder gets a copy without them (`harness/base/redaction.py`), and the process's standard error likewise.
+the run's folder gets a copy without them (`harness/base/redaction.py`), and likewise what the process prints.
 
 A child asks the kernel to kill it when the thread that started it ends (PR_SET_PDEATHSIG), because a process stopped by
 SIGSTOP does not notice that its pipes are closed. So the starting thread must outlive the child, as `Workers` ensures.
@@ -20,9 +23,12 @@ from typing import Any
 
 from onceproof.harness.base import redaction
 from onceproof.harness.base.redaction import Redaction
+from onceproof.harness.model import registry
 
 # The exit status of a worker after a fatal error of its client. It is not a crash: the next incarnation takes over.
 EXIT_FATAL = 17
+# The exit status of a worker whose workload raised an exception, or returned an output that cannot be sent.
+EXIT_WORKLOAD = 18
 _TEXT_MAX = 200
 EventSink = Callable[[dict[str, Any]], None]
 
@@ -30,9 +36,10 @@ EventSink = Callable[[dict[str, Any]], None]
 class Child:
     """A child process that runs the Python module `module`.
 
-    `folder` receives `<name>.json`, the configuration without secrets, and `<name>.stderr`. `environment` adds
-    environment variables. `on_event` is called with each event, and `on_exit` once with the exit code, in a separate
-    thread. The settings under `client_config` of the configuration are those that may contain secrets.
+    `folder` receives `<name>.json`, the configuration without secrets, and `<name>.log`, what the process printed.
+    `told_to_stop` is whether the command `stop` was sent. `environment` adds variables. `on_event` is called
+    with each event, and `on_exit` once with the exit code, in a separate thread. The settings under `client_config` of
+    the configuration are those that may contain secrets.
     """
 
     def __init__(
@@ -51,18 +58,25 @@ class Child:
         copy = {**config, "client_config": redaction.shown(settings)}
         (folder / f"{name}.json").write_text(json.dumps(copy, indent=1))
         self.name = name
-        self.stderr = folder / f"{name}.stderr"
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **(environment or {})},
-        )
-        self._write({**config, "parent": os.getpid()})
+        self.log = folder / f"{name}.log"
+        self.told_to_stop = False
+        events, write_events = os.pipe()
+        self._events = os.fdopen(events, "rb")
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", module],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(write_events,),
+                env={**os.environ, registry.TRIED: "1", **(environment or {})},
+            )
+        finally:
+            os.close(write_events)
+        self._write({**config, "parent": os.getpid(), "events": write_events})
         self._redaction = Redaction(settings)
-        self._errors = threading.Thread(target=self._copy_errors, name=f"errors of {name}", daemon=True)
-        self._errors.start()
+        self._printed = threading.Thread(target=self._copy_printed, name=f"log of {name}", daemon=True)
+        self._printed.start()
         self._on_event, self._on_exit = on_event, on_exit
         self._reader = threading.Thread(target=self._read, name=f"reads {name}", daemon=True)
         self._reader.start()
@@ -79,6 +93,7 @@ class Child:
 
     def send(self, command: str, **fields: Any) -> None:
         """Send a command; nothing happens if the process has ended."""
+        self.told_to_stop |= command == "stop"
         self._write({"command": command, **fields})
 
     def signal(self, number: signal.Signals) -> None:
@@ -108,16 +123,15 @@ class Child:
         except (BrokenPipeError, ValueError):
             pass
 
-    def _copy_errors(self) -> None:
-        assert self._process.stderr is not None
-        with self.stderr.open("wb") as file, self._process.stderr as lines:
+    def _copy_printed(self) -> None:
+        assert self._process.stdout is not None
+        with self.log.open("wb") as file, self._process.stdout as lines:
             for line in lines:
                 file.write(self._redaction.data(line))
                 file.flush()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._events:
             if not line.endswith(b"\n"):
                 break  # the incomplete last line of a process that was killed
             event = _event(line)
@@ -125,8 +139,8 @@ class Child:
                 event["text"] = self._redaction.text(text)[:_TEXT_MAX]  # cut last, lest a part of a secret is left
             self._on_event(event)
         code = self._process.wait()
-        self._errors.join(5)
-        self._process.stdout.close()
+        self._printed.join(5)
+        self._events.close()
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()

@@ -16,17 +16,28 @@ from typing import Any
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.errors import HarnessError, WorkloadError
 from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
-from onceproof.harness.context.process import EXIT_FATAL, Child
+from onceproof.harness.context.process import EXIT_FATAL, EXIT_WORKLOAD, Child
 from onceproof.harness.model import registry
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.plan import TAIL_S, Plan
-from onceproof.harness.record.events import AtPhase, Began, Event, Exited, Finished, KilledAtStop, Started, parse
+from onceproof.harness.record.events import (
+    AtPhase,
+    Began,
+    Event,
+    Exited,
+    Finished,
+    KilledAtStop,
+    Outcome,
+    Started,
+    parse,
+)
 from onceproof.harness.record.history import History
 
 _RESTARTS_MAX = 60
+_FAILURES_MAX = 3  # of one worker in a row, without a transaction that it committed between them
 _RESTART_PAUSE_S = 0.3
 _STOP_DEADLINE_S = 25.0
 _OBSERVERS_DEADLINE_S = 75.0  # on a slow machine an observer may still wait for its first record
@@ -44,7 +55,8 @@ class Programs:
 class Workers:
     """All processes of one run. The methods are safe to use from several threads.
 
-    `crashes` has one line for each process that ended unexpectedly or reported an invalid event.
+    `crashes` has one line for each process that ended unexpectedly or reported an invalid event. `failure` is set when
+    a worker fails again and again, and the run must end.
     """
 
     def __init__(
@@ -76,7 +88,9 @@ class Workers:
         self._taken_over: dict[int, set[int]] = {}
         self._replaced: list[Child] = []
         self._stopping = False
+        self._failures: dict[int, int] = {}
         self.crashes: list[str] = []
+        self.failure: HarnessError | None = None
 
     def start(self) -> None:
         """Start the workers, the observers and the generator, which sends no input before `send_load`."""
@@ -192,10 +206,10 @@ class Workers:
         """
         generator = self._children["generator"]
         generator.send("stop")
-        until("the generator to finish", lambda: not generator.running, deadline_s=deadline_s)
+        until("the generator to finish", lambda: not generator.running, deadline_s=deadline_s, abort=self.check)
         generator.wait(5)
         if self._history.events().first(Finished, source="generator") is None:
-            raise HarnessError(f"the generator ended early: {_tail(generator.stderr)}")
+            raise HarnessError(f"the generator ended early: {_tail(generator.log)}")
 
     def stop_workers(self) -> None:
         """Stop every worker after its transaction; kill those that have not ended after 25 seconds."""
@@ -263,6 +277,7 @@ class Workers:
             **work.model_dump(
                 include={
                     "client",
+                    "partitions",
                     "transaction_records",
                     "transaction_timeout_ms",
                     "message_timeout_ms",
@@ -334,25 +349,47 @@ class Workers:
         with self._lock:
             if isinstance(event, Began):
                 self._transactions[int(name.split("-")[1])] = event.transaction
+            elif isinstance(event, Outcome) and event.type == "ok":
+                self._failures.pop(int(name.split("-")[1]), None)
             elif isinstance(event, AtPhase):
                 self._fired.add(event.fault)
 
     def _on_exit(self, name: str, extra: dict[str, Any]) -> Callable[[Child, int], None]:
         def ended(child: Child, code: int) -> None:
             self._history.append(name, Exited(code=code, **extra))
-            if code not in (0, EXIT_FATAL, -signal.SIGKILL):
-                self.crashes.append(f"{name} ended with exit status {code}: {_tail(child.stderr)}")
+            crashed = code not in (0, EXIT_FATAL, -signal.SIGKILL)
             if not name.startswith("worker-"):
+                if crashed:
+                    self.crashes.append(f"{name} ended with exit status {code}: {_tail(child.log)}")
                 return
             worker = int(name.split("-")[1])
+            if crashed or (code == 0 and not child.told_to_stop):
+                self._failed(worker, child, code)
             with self._lock:
-                stay_down = self._stopping or worker in self._kept_down or child in self._replaced
+                stay_down = self._stopping or worker in self._kept_down or child in self._replaced or self.failure
             if not stay_down:
                 time.sleep(_RESTART_PAUSE_S)
                 if not self._stopping:
                     self._starter.submit(self._start_worker, worker)
 
         return ended
+
+    def _failed(self, worker: int, child: Child, code: int) -> None:
+        """Count an end of a worker that no fault and no error of its client explains."""
+        with self._lock:
+            self._failures[worker] = count = self._failures.get(worker, 0) + 1
+        said = _tail(child.log)
+        if code != EXIT_WORKLOAD:
+            self.crashes.append(f"worker-{worker} ended with exit status {code}: {said}")
+        if count >= _FAILURES_MAX and self.failure is None:
+            kind = WorkloadError if code == EXIT_WORKLOAD else HarnessError
+            what = said if code == EXIT_WORKLOAD else f"exit status {code}: {said}"
+            self.failure = kind(f"worker-{worker} ended {count} times in a row without a committed transaction: {what}")
+
+    def check(self) -> None:
+        """Raise `failure` if it is set."""
+        if self.failure is not None:
+            raise self.failure
 
     def _worker(self, worker: int) -> Child:
         with self._lock:
@@ -361,4 +398,4 @@ class Workers:
 
 def _tail(path: Path) -> str:
     lines = path.read_text(errors="replace").strip().splitlines()
-    return lines[-1][:300] if lines else "(nothing on stderr)"
+    return lines[-1][:300] if lines else "(it printed nothing)"

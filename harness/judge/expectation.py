@@ -55,6 +55,9 @@ def judge(scenario: Scenario, came: RunOutcome) -> Met:
     return Met(met=chosen.met, says=f"{where}; {chosen.says}", result=result)
 
 
+_WEAK = ("vacuous", "workload-error", "harness-error")
+
+
 def _met(expect: Expect, outcome: RunOutcome) -> Met:
     """Compare a run with an expectation; a vacuous run does not meet one, even if its findings match."""
     want, classes = expect.expected_verdict, expect.findings
@@ -64,7 +67,7 @@ def _met(expect: Expect, outcome: RunOutcome) -> Met:
         return Met(met=False, says=f"expected {wish}; the verdict is {outcome.word}")
     if classes and got != sorted(set(classes)):
         return Met(met=False, says=f"expected {wish}; found {', '.join(got)}")
-    weak = [reason.kind for reason in outcome.reasons if reason.kind in ("vacuous", "harness-error")]
+    weak = [reason.kind for reason in outcome.reasons if reason.kind in _WEAK]
     if weak:
         return Met(met=False, says=f"expected {wish}; the findings match, but the run is not reliable: {weak[0]}")
     if expect.client_error is None:

@@ -8,6 +8,8 @@ harness does not import the modules that are built on it.
 """
 
 import importlib.util
+import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -27,6 +29,21 @@ _GROUPS: Mapping[Kind, str] = {
     "workload": "onceproof.workloads",
     "system": "onceproof.systems",
 }
+
+
+# In the environment of the processes of a run, whose files have been tried.
+TRIED = "ONCEPROOF_FILES_TRIED"
+_TRIAL_DEADLINE_S = 60
+_TRIAL = """
+import runpy, sys
+sys.path[:0] = sys.argv[2:]
+try:
+    runpy.run_path(sys.argv[1], run_name="onceproof_trial")
+except BaseException:
+    pass  # the process that asks finds out itself
+print()
+print("loaded")
+"""
 
 
 class FaultKind(Protocol):
@@ -84,7 +101,7 @@ def _get(kind: Kind, name: str) -> Any:
         raise BadInput(f"unknown {kind} {name!r}; allowed: {', '.join(names(kind))}, or FILE.py:NAME")
     try:
         return found.load()
-    except Exception as error:  # a module may raise anything
+    except (Exception, SystemExit) as error:  # a module may raise anything
         says = f"{type(error).__name__}: {error}"
         raise BadInput(f"{kind} {name!r}: entry point {found.value} cannot be loaded: {says}") from error
 
@@ -109,7 +126,10 @@ def _from_file(kind: Kind, name: str) -> Any:
 
 
 def _module(kind: Kind, name: str, path: str) -> Any:
-    """Load a Python file once, so that all names in it refer to the same objects."""
+    """Load a Python file once, so that all names in it refer to the same objects.
+
+    Before that, another process loads it, since a file may end the process that loads it (`os._exit`), or never return.
+    """
     try:
         resolved, there = str(Path(path).resolve()), Path(path).is_file()
     except (OSError, ValueError) as error:  # too long, in a loop of links, or with a null character
@@ -120,11 +140,26 @@ def _module(kind: Kind, name: str, path: str) -> Any:
     spec = importlib.util.spec_from_file_location(key, path)
     if spec is None or spec.loader is None or not there:
         raise BadInput(f"{kind} {name!r}: no Python file at {path}")
+    if problem := _trial(resolved):
+        raise BadInput(f"{kind} {name!r}: {path} cannot be loaded: {problem}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[key] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # a file may raise anything
+    except (Exception, SystemExit) as error:  # a file may raise anything
         del sys.modules[key]
         raise BadInput(f"{kind} {name!r}: {path} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
+
+
+def _trial(path: str) -> str:
+    """Return how the process ends, or that it does not, in which a Python file is loaded; empty if the file returns."""
+    if TRIED in os.environ:
+        return ""
+    command = [sys.executable, "-c", _TRIAL, path, *sys.path]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        return f"it did not return within {_TRIAL_DEADLINE_S} s"
+    returned = done.stdout.endswith(b"\nloaded\n")
+    return "" if returned else f"it ended the process, with exit status {done.returncode}"

@@ -119,6 +119,13 @@ class HarnessFailed(Event):
     reason: str
 
 
+class WorkloadFailed(Event):
+    """The code of the workload fails again and again; the verdict is `unknown: workload-error`."""
+
+    kind: ClassVar = "workload-error"
+    reason: str
+
+
 class NotTidied(Event):
     """A step of the cleanup after the verdict failed."""
 
@@ -284,16 +291,12 @@ class Filled(ProcessEvent):
 
 
 class Finished(ProcessEvent):
-    """A generator, filler or observer has finished.
-
-    An observer reports its topic and, as `not_understood`, the number of records that it could not parse.
-    """
+    """A generator, filler or observer has finished; an observer reports its topic."""
 
     kind: ClassVar = "finished"
     records: int
     acknowledged: int | None = None
     topic: str | None = None
-    not_understood: int | None = None
 
 
 # All faults

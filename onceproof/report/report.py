@@ -4,28 +4,33 @@ report.html is a single file that needs no network. A run that ended early has a
 the history up to that point.
 """
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import jinja2
+from pydantic import TypeAdapter
 
 from onceproof.harness.model import plan
-from onceproof.harness.record import history, results
+from onceproof.harness.record import history, manifest, own_errors, results
 from onceproof.harness.record.events import ClientFailed, FaultBegins, FaultTarget, Outcome, RequestEvent, Started
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Results
 from onceproof.report import charts
 
+_PHASES = TypeAdapter(dict[str, float])
+
 
 def write(folder: Path) -> Path:
-    """Write both files and return the path of report.html. Raises BadInput when the folder is not a run's folder."""
+    """Write both files and return the path of report.html.
+
+    Raises BadInput when the folder is not a run's folder, and when its results are not those of its last verdict.
+    """
     judged = results.read(folder / "results.json")
+    manifest.check_results(folder)
     scenario = plan.read(folder / "plan.json").scenario
     events = history.read(folder / "history.jsonl")
-    phases = folder / "phases.json"
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -37,12 +42,24 @@ def write(folder: Path) -> Path:
         faults=_faults(events),
         requests=_requests(events),
         workers=_workers(events),
-        phases=json.loads(phases.read_text()) if phases.exists() else {},
+        own_errors=_own_errors(events),
+        phases=_phases(folder / "phases.json"),
     )
     target = folder / "report.html"
     target.write_text(page, encoding="utf-8")
     (folder / "junit.xml").write_text(_junit(judged), encoding="utf-8")
     return target
+
+
+def _phases(path: Path) -> dict[str, float]:
+    """Return the seconds that each phase of the run took; none if the file is missing or damaged.
+
+    They are no part of the verdict, so the report does without them.
+    """
+    try:
+        return _PHASES.validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
 
 
 def _faults(events: Events) -> list[dict[str, Any]]:
@@ -93,6 +110,12 @@ def _workers(events: Events) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _own_errors(events: Events) -> dict[str, str]:
+    """Return the errors of the run that a worker reported in the place of its client, with what they mean."""
+    met = {event.code for event in events.of(ClientFailed)}
+    return {code: says for code, says in own_errors.MEANING.items() if code in met}
 
 
 def _junit(results: Results) -> str:

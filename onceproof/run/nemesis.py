@@ -7,7 +7,9 @@ a worker that stopped for it continue, waits until the fault is over, and undoes
 
 import threading
 import time
+from functools import partial
 
+from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.cluster.admin import OPEN_STATES, AdminError
 from onceproof.harness.context.context import FaultContext
@@ -51,12 +53,15 @@ class Nemesis:
             thread.start()
 
     def wait(self, deadline_s: float) -> None:
-        """Wait until every fault is healed. Raises DeadlineError after `deadline_s` seconds."""
+        """Wait until every fault is healed.
+
+        Raises DeadlineError after `deadline_s` seconds, and the failure of the workers as soon as there is one.
+        """
         deadline = time.monotonic() + deadline_s
         for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-            if thread.is_alive():
-                raise DeadlineError(f"waited {deadline_s:g} s for {thread.name} to end")
+            left_s = max(0.0, deadline - time.monotonic())
+            ended = partial(lambda thread: not thread.is_alive(), thread)
+            until(f"{thread.name} to end", ended, deadline_s=left_s, abort=self._context.workers.check)
 
     def leave_out(self) -> None:
         """Record each fault as missed instead of injecting it, so that the run is vacuous."""

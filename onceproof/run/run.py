@@ -19,7 +19,7 @@ from typing import Any
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.errors import HarnessError, WorkloadError
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster import pool
 from onceproof.harness.cluster.cluster import Cluster
@@ -33,9 +33,18 @@ from onceproof.harness.model import plan as plans
 from onceproof.harness.model.names import names
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record import manifest
-from onceproof.harness.record.events import Event, HarnessFailed, NotTidied, Ready, RunDescribed, Sent, parse
+from onceproof.harness.record.events import (
+    Event,
+    HarnessFailed,
+    NotTidied,
+    Ready,
+    RunDescribed,
+    Sent,
+    WorkloadFailed,
+    parse,
+)
 from onceproof.harness.record.history import History
-from onceproof.harness.record.results import Mode, Reason, Results
+from onceproof.harness.record.results import Mode, Reason, ReasonKind, Results
 from onceproof.run import quiesce
 from onceproof.run.monitor import Monitor
 from onceproof.run.nemesis import Nemesis
@@ -148,8 +157,9 @@ class Run:
         until("three registered brokers after the heal", lambda: len(self.cluster.admin.brokers()) == 3, deadline_s=60)
 
     def quiesce(self) -> None:
-        """Bring the run to rest (`run.quiesce`)."""
+        """Bring the run to rest (`run.quiesce`). Raises the failure of the workers if there is one."""
         self.progress.phase("quiesce")
+        self.workers.check()
         quiesce.quiesce(self.context)
         self._monitor.stop()
 
@@ -187,9 +197,20 @@ class Run:
             self.progress.say(self._redact(f"the hidden records were not read: {type(error).__name__}: {error}")[:300])
 
     def broken(self, error: BaseException) -> Results:
-        """Write and return the results of a run that failed with `error`: `unknown: harness-error`."""
-        says = self._redact("; ".join([f"{type(error).__name__}: {error}", *self.workers.crashes]))
-        self.history.append("harness", HarnessFailed(reason=says))
+        """Write and return the results of a run that failed with `error`.
+
+        The verdict is `unknown: workload-error` for a WorkloadError, and otherwise `unknown: harness-error`.
+        """
+        if isinstance(error, WorkloadError):
+            kind: ReasonKind = "workload-error"
+            says = self._redact(str(error))
+            self.history.append("harness", WorkloadFailed(reason=says))
+        else:
+            kind, says = (
+                "harness-error",
+                self._redact("; ".join([f"{type(error).__name__}: {error}", *self.workers.crashes])),
+            )
+            self.history.append("harness", HarnessFailed(reason=says))
         self.progress.say(says)
         results = Results(
             name=self.plan.scenario.name,
@@ -199,7 +220,7 @@ class Run:
             as_expected=False,
             expectation="the run ended early with an error",
             findings=[],
-            reasons=[Reason(kind="harness-error", says=says)],
+            reasons=[Reason(kind=kind, says=says)],
             checks=[],
             counts={},
             versions=self._versions(),

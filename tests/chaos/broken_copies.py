@@ -1,5 +1,6 @@
 """Pipelines with one mistake each, as an edit of workloads/copy.py or workloads/sums.py could introduce it."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -58,3 +59,32 @@ SKIPS_FIRST = replace(COPY, name="skips-first", transform=skips(FIRST))
 DOUBLES_FIRST = replace(COPY, name="doubles-first", transform=doubles(FIRST))
 SKIPS_AT_FAULT = replace(COPY, name="skips-at-fault", transform=skips_in_transaction(8))
 KEEPS_WHAT_WAS_ABORTED = replace(SUMS, name="keeps-what-was-aborted", state=KeepsWhatWasAborted)
+
+
+def prints(source: Source) -> Iterator[Output]:
+    """Print what looks like an event and what is no text, and add to each value what a line of text cannot hold."""
+    print('{"event": "outcome", "type": "ok"}')  # noqa: T201
+    sys.stdout.buffer.write(b"\xff\x00 no text")
+    sys.stdout.flush()
+    yield Output(topic="output", partition=source.partition, key=source.key, value=source.value + b"\n\t\x00")
+
+
+def raises(source: Source) -> Iterator[Output]:
+    raise LookupError(f"no price of {source.offset // 1_000_000}")
+
+
+def names_another_topic(source: Source) -> Iterator[Output]:
+    for output in copy(source):
+        yield replace(output, topic="ouput")
+
+
+def leaves(source: Source) -> Iterator[Output]:
+    os._exit(0)
+
+
+PRINTS = replace(
+    COPY, name="prints", transform=prints, identity="xxhash64(key, substring(value, 1, length(value) - 3))"
+)
+RAISES = replace(COPY, name="raises", transform=raises)
+NAMES_ANOTHER_TOPIC = replace(COPY, name="names-another-topic", transform=names_another_topic)
+LEAVES = replace(COPY, name="leaves", transform=leaves)

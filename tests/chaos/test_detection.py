@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from onceproof.harness.model import scenario
 from onceproof.harness.record import history, payload
-from onceproof.harness.record.events import AtPhase, FaultTarget
+from onceproof.harness.record.events import AtPhase, FaultTarget, Finished, Started
 from onceproof.harness.record.provenance import HEADER, provenance
 from onceproof.pytest_plugin import Chaos
 from onceproof.run.run import Run
@@ -246,3 +246,31 @@ def test_same_scenario_and_seed_same_plan_and_same_faults(chaos: Chaos) -> None:
         ]
         seen.append(((run.folder / "plan.json").read_bytes(), faults))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.chaos
+def test_what_a_transform_prints_and_what_a_value_contains_disturb_nothing(chaos: Chaos) -> None:
+    """The observer, Kafka's console consumer, reads every record, although values contain line breaks and tabs."""
+    run = chaos.start(quiet_scenario(f"{BROKEN}:PRINTS", observer=True))
+    assert run.all().headline == "valid"
+    watched = history.read(run.folder / "history.jsonl").first(Finished, source="observer-output")
+    assert watched is not None and watched.records == 20_000
+    assert b"\xff\x00 no text" in (run.folder / "processes" / "worker-0.1.log").read_bytes()
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("broken", "headline", "says"),
+    [
+        ("RAISES", "workload-error", "the workload raises raised LookupError: no price of 0, with the input "),
+        ("NAMES_ANOTHER_TOPIC", "workload-error", "the topic 'ouput'; allowed: output"),
+        ("LEAVES", "harness-error", "ended 3 times in a row without a committed transaction: exit status 0"),
+    ],
+)
+def test_a_worker_that_fails_again_and_again_ends_the_run(chaos: Chaos, broken: str, headline: str, says: str) -> None:
+    run = chaos.start(quiet_scenario(f"{BROKEN}:{broken}"))
+    results = run.all()
+    assert results.headline == f"unknown: {headline}"
+    assert any(says in reason.says for reason in results.reasons), results.reasons
+    events = history.read(run.folder / "history.jsonl")
+    assert all(len(events.of(Started, source=f"worker-{worker}")) <= 4 for worker in (0, 1))

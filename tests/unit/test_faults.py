@@ -189,7 +189,13 @@ def test_a_response_must_have_been_dropped() -> None:
 def test_a_worker_must_have_given_its_transaction_up() -> None:
     fault = planned(name="abort", when=AT)
     target = {"event": "fault-target", "role": "worker-0", "incarnation": 1}
-    error = {"event": "error", "source": "worker-0", "incarnation": 1, "call": "process", "code": "_APPLICATION"}
+    error = {
+        "event": "error",
+        "source": "worker-0",
+        "incarnation": 1,
+        "call": "process",
+        "code": "onceproof:ABORTED_ON_PURPOSE",
+    }
     assert missing(fault, target, error) is None
     assert missing(fault, target, {**error, "call": "commit"}) is not None
 

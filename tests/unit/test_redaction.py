@@ -92,7 +92,7 @@ def test_a_process_gets_a_secret_by_its_pipe_only(tmp_path: Path) -> None:
         on_exit=lambda _child, _code: ended.set(),
     )
     try:
-        assert read.wait(_DEADLINE_S), child.stderr.read_text()
+        assert read.wait(_DEADLINE_S), child.log.read_text()
         process = Path("/proc", str(child.pid))
         assert not {"hush", "quiet"} & set((process / "cmdline").read_text().split("\0"))
         assert "hush" not in (process / "environ").read_text()
@@ -104,7 +104,7 @@ def test_a_process_gets_a_secret_by_its_pipe_only(tmp_path: Path) -> None:
     assert [(event["length"], event["text"]) for event in events] == [(len(_PLANTED), "." * 195 + "***")]
     config = json.loads((tmp_path / "processes" / "reader.1.json").read_text())
     assert config["client_config"] == {"sasl.password": "***", "linger.ms": 5}
-    assert (tmp_path / "processes" / "reader.1.stderr").read_text() == "the client says *** and '***'\n"
+    assert (tmp_path / "processes" / "reader.1.log").read_text() == "the client says *** and '***'\n"
 
 
 def _scenario(**tables: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ _OPERATORS = frozenset(
 
 def check(spark: SparkSession, declared: Declaration, folder: Path) -> None:
     """Check the SQL of a workload that a verdict executes. Raises BadInput with the file and the key."""
-    state: Any = spark._jsparkSession.sessionState()  # type: ignore[attr-defined]
+    state: Any = spark._jsparkSession.sessionState()
     catalyst: Any = spark.sparkContext._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
     for name in _CALL_JAVA:
         state.functionRegistry().dropFunction(catalyst.FunctionIdentifier(name))

@@ -1,11 +1,11 @@
 """The side of a child process in its conversation with the harness: configuration, events and commands.
 
     child = Child.begin()          reads the configuration, the first line of stdin
-    child.emit("ready")            writes an event to stdout, one line of JSON
+    child.emit("ready")            writes an event to the harness, one line of JSON
     child.stop_at("begun", 20)     waits for the command `go` if the plan has a fault at this phase and count
 
 Commands are the next lines of JSON on stdin: `begin`, `go` (with `fault` and, optionally, `abort`) and `stop`. The
-process is killed by the kernel when the harness dies.
+process is killed by the kernel when the harness dies. Events have a pipe of their own, so a transform may print.
 """
 
 import json
@@ -39,6 +39,8 @@ class Child:
         self._abort: set[str] = set()
         self._write = threading.Lock()
         self._emitted = 0
+        os.set_inheritable(config["events"], False)  # a process that the child starts must not keep the pipe open
+        self._events = os.fdopen(config["events"], "w")
         self._stops = [dict(stop) for stop in config.get("stops", ())]
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
 
@@ -59,7 +61,7 @@ class Child:
         return cls(config)
 
     def emit(self, event: str, **fields: Any) -> None:
-        """Write an event to stdout, with `n`, its number from 1, and `t`, the process's CLOCK_MONOTONIC in seconds.
+        """Write an event, with `n`, its number from 1, and `t`, the process's CLOCK_MONOTONIC in seconds.
 
         It is safe to use from several threads. The numbers show whether an event has been lost.
         """
@@ -67,8 +69,8 @@ class Child:
             self._emitted += 1
             head = {"event": event, "n": self._emitted, "t": round(time.monotonic(), 6)}
             line = json.dumps({**head, **fields}, separators=(",", ":"))
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+            self._events.write(line + "\n")
+            self._events.flush()
 
     def stop_at(self, phase: str, count: int) -> bool:
         """Wait for the nemesis if the plan has a fault at this phase of transaction `count`.

@@ -1,19 +1,20 @@
 """The live observer: reads an output topic under read_committed during the run, with a client of the other family.
 
 If the workers use librdkafka, the observer uses Apache Kafka's Java consumer (the console consumer, as a process of its
-own, whose lines are parsed here), and librdkafka if the workers use the Java client. The check for `inconsistent-read`
-compares what it saw at each offset with what a reader sees at the end.
+own, with a formatter that writes frames, so that any key and value is read), and librdkafka if the workers use the Java
+client. The check for `inconsistent-read` compares what it saw at each offset with what a reader sees at the end.
 
     ledger/<topic>/observed-00000.parquet    topic, partition, offset, number (null: foreign record), digest,
                                              at (CLOCK_MONOTONIC, seconds)
 """
 
+import struct
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from confluent_kafka import Consumer
 
@@ -25,6 +26,8 @@ from onceproof.harness.record.tables import OBSERVED
 from onceproof.workloads.processes import parts
 from onceproof.workloads.processes.child import Child
 
+_FRAME = struct.Struct(">iqii")  # partition, offset, length of the key, length of the value; -1 is null
+_SOURCES = Path(__file__).with_name("java") / "onceproof"
 _PART_RECORDS = 100_000
 _QUIET_S = 1.0
 _DRAIN_MAX_S = 20.0
@@ -40,7 +43,6 @@ class Observer:
         self._rows: list[tuple[str, int, int, int | None, int, float]] = []
         self._part = 0
         self._seen = 0
-        self._not_understood = 0
         self._last_record = time.monotonic()
         self._stop_seen = 0.0
 
@@ -51,23 +53,15 @@ class Observer:
         else:
             self._watch_by_librdkafka()
         self._write()
-        self._child.emit(
-            "finished", topic=self._config["topic"], records=self._seen, not_understood=self._not_understood
-        )
+        self._child.emit("finished", topic=self._config["topic"], records=self._seen)
 
     def _watch_by_java(self) -> None:
         reader = subprocess.Popen(_command(self._config), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         threading.Thread(target=self._terminate_at_end, args=(reader,), daemon=True).start()
         assert reader.stdout is not None
-        for line in reader.stdout:
+        for partition, offset, key, value in framed(reader.stdout):
             self._last_record = time.monotonic()
-            try:
-                partition, offset, key, value = line.rstrip(b"\n").split(b"\t", 3)
-                place = int(partition[10:]), int(offset[7:])
-            except ValueError:  # a foreign record that contains a line break
-                self._not_understood += 1
-                continue
-            self._add(*place, key, value)
+            self._add(partition, offset, key, value)
 
     def _terminate_at_end(self, reader: subprocess.Popen[bytes]) -> None:
         self._child.stopping.wait()
@@ -111,6 +105,25 @@ class Observer:
         self._rows, self._part = [], self._part + 1
 
 
+def framed(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """Yield partition, offset, key and value of each record in the output of `FrameFormatter`; null is empty.
+
+    An incomplete frame at the end, of a process that was killed, is left out.
+    """
+    while len(head := stream.read(_FRAME.size)) == _FRAME.size:
+        partition, offset, key_bytes, value_bytes = _FRAME.unpack(head)
+        body = stream.read(max(0, key_bytes) + max(0, value_bytes))
+        if len(body) < max(0, key_bytes) + max(0, value_bytes):
+            return
+        yield partition, offset, body[: max(0, key_bytes)], body[max(0, key_bytes) :]
+
+
+def formatter() -> Path:
+    """Return the jar of `FrameFormatter`. Raises HarnessError when it does not compile."""
+    kafka = sorted(jars.kafka(DEFAULT_KAFKA).glob("*.jar"))
+    return jars.compiled("frame-formatter", sorted(_SOURCES.glob("*.java")), kafka)
+
+
 def consumer_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of an observer's librdkafka consumer."""
     return {
@@ -125,7 +138,6 @@ def consumer_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _command(config: dict[str, Any]) -> list[str]:
-    properties = ["print.partition=true", "print.offset=true", "print.key=true", "key.separator=\t"]
     command = [
         "java",
         "-Xmx128m",
@@ -133,7 +145,7 @@ def _command(config: dict[str, Any]) -> list[str]:
         "-XX:TieredStopAtLevel=1",
         "-Dlog4j2.level=OFF",
         "-cp",
-        str(jars.kafka(DEFAULT_KAFKA) / "*"),
+        f"{jars.kafka(DEFAULT_KAFKA)}/*:{formatter()}",
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         "--bootstrap-server",
         config["bootstrap"],
@@ -144,8 +156,8 @@ def _command(config: dict[str, Any]) -> list[str]:
         "--from-beginning",
         "--isolation-level",
         "read_committed",
-        "--skip-message-on-error",
-        *(part for each in properties for part in ("--formatter-property", each)),
+        "--formatter",
+        "onceproof.FrameFormatter",
     ]
     return host.ending_with_parent(command)
 

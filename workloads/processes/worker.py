@@ -12,24 +12,30 @@ then one outcome:
 
 The workload's wiring determines where and by which client the offsets are committed. A fatal error, or a call that does
 not return in time, ends the process with status 17. The harness then starts the next incarnation, as an orchestrator
-would.
+would. An exception of the workload's own code ends it with status 18.
 """
 
 import gc
 import os
 import secrets
 import sys
-from collections.abc import Iterable
+import traceback
 
-from onceproof.harness.context.process import EXIT_FATAL
+from onceproof.harness.context.process import EXIT_FATAL, EXIT_WORKLOAD
 from onceproof.harness.model import registry
 from onceproof.harness.model.workload import Output, Source, Workload
+from onceproof.harness.record import own_errors
 from onceproof.harness.record.provenance import passed_on, provenance
 from onceproof.workloads.clients import Batch, ClientError, Writer
 from onceproof.workloads.clients.drivers import driver
 from onceproof.workloads.processes.child import Child
 
-APPLICATION_ERROR = "_APPLICATION"
+
+class WorkloadError(ClientError):
+    """The workload's own code raised an exception, or returned an output that cannot be sent: the worker ends."""
+
+    def __init__(self, says: str) -> None:
+        super().__init__("transform", own_errors.WORKLOAD_FAILED, abortable=False, fatal=True, text=says)
 
 
 class Worker:
@@ -155,11 +161,33 @@ class Worker:
             acknowledged |= writer.flush()
         return acknowledged
 
-    def _outputs(self, source: Source) -> Iterable[Output]:
-        if self._state is not None:
-            return self._state.process(source)
-        assert self._workload.transform is not None
-        return self._workload.transform(source)
+    def _outputs(self, source: Source) -> list[Output]:
+        """Return the outputs of an input. Raises WorkloadError when the workload's own code fails."""
+        process = self._workload.transform if self._state is None else self._state.process
+        assert process is not None
+        try:
+            outputs = list(process(source))
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            says = traceback.format_exception_only(error)[-1].strip()
+            raise WorkloadError(f"raised {says}, with the input {source.partition}/{source.offset}") from None
+        for output in outputs:
+            if problem := self._problem(output):
+                raise WorkloadError(f"returned an output with {problem}")
+        return outputs
+
+    def _problem(self, output: Output) -> str:
+        """Return what in an output cannot be sent, or an empty string."""
+        if not isinstance(output, Output):
+            return f"the type {type(output).__name__}; allowed: Output"
+        if output.topic not in self._topics or output.topic not in self._workload.topics:
+            return f"the topic {output.topic!r:.80}; allowed: {', '.join(self._workload.topics)}"
+        if type(output.partition) is not int or not 0 <= output.partition < self._child.config["partitions"]:
+            return f"the partition {output.partition!r:.80}; allowed: 0 to {self._child.config['partitions'] - 1}"
+        for name in ("key", "value"):
+            if not isinstance(getattr(output, name), bytes | None):
+                return f"the {name} {getattr(output, name)!r:.80}; allowed: bytes or None"
+        return ""
 
     def _send(self, writer: Writer, source: Source, output: Output) -> None:
         transaction = (*self._identity, self._transaction)
@@ -204,7 +232,11 @@ class Worker:
     def _give_up(self, call: str, batch: Batch) -> None:
         """End the process, because a call did not return and commit was not called."""
         error = ClientError(
-            call, "_NEVER_RETURNED", abortable=False, fatal=True, text=f"no answer within {self._call_deadline_s:g} s"
+            call,
+            own_errors.NEVER_RETURNED,
+            abortable=False,
+            fatal=True,
+            text=f"no answer within {self._call_deadline_s:g} s",
         )
         self._failed(error, "fail", batch)
         self._child.emit("died", **error.fields())
@@ -226,7 +258,7 @@ class Worker:
     def _reach(self, phase: str) -> None:
         if self._child.stop_at(phase, self._transaction):
             text = "the application aborts this transaction"
-            raise ClientError("process", APPLICATION_ERROR, abortable=True, fatal=False, text=text)
+            raise ClientError("process", own_errors.ABORTED_ON_PURPOSE, abortable=True, fatal=False, text=text)
 
 
 def _ranges(batch: Batch) -> dict[str, list[int]]:
@@ -234,15 +266,23 @@ def _ranges(batch: Batch) -> dict[str, list[int]]:
 
 
 def main() -> None:
-    """Run a worker with the configuration that the harness sends; exit with status 17 on a fatal error."""
+    """Run a worker with the configuration that the harness sends.
+
+    Exits with status 17 on a fatal error of the client, and with status 18 on an error of the workload.
+    """
     gc.freeze()
     child = Child.begin()
     workload = registry.workload(child.config["workload"])
     try:
         Worker(child, workload).run()
-    except ClientError as error:
+    except WorkloadError as error:
         child.emit("died", **error.fields())
         sys.stdout.flush()
+        sys.stderr.write(f"the workload {workload.name} {error.text}\n")  # the last line is quoted
+        sys.stderr.flush()
+        os._exit(EXIT_WORKLOAD)  # a client may wait for the end of its transaction
+    except ClientError as error:
+        child.emit("died", **error.fields())
         sys.exit(EXIT_FATAL)
 
 
