@@ -59,6 +59,7 @@ def pack(runs: Sequence[RunData]) -> RunData:
     packed = RunData()
     packed.plan_json, packed.mode = runs[0].plan_json, runs[0].mode
     packed.numbered = any(run.numbered for run in runs)
+    packed.moved = [each for run in runs for each in run.moved]
     packed.events = [next(event for event in runs[0].events if event["event"] == "history")]
     for case, run in enumerate(runs):
         move = _Move(case, run.prefix)

@@ -83,7 +83,10 @@ def _by_group(tables: Tables) -> DataFrame | None:
     turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: further commits of one owner are no new turn
     late: list[tuple[int, int, int | None]] = []
     runs: dict[int, list[Turn]] = {}
+    told = {owner for each in _assigned(tables).values() for _, owner in each}
     for row in rows(turns.select("partition", "offset", *TRANSACTION).orderBy("partition", "offset")):
+        if (row["worker"], row["incarnation"]) not in told:
+            continue  # the history lacks what this member reported
         began = _begins(tables).get((row["worker"], row["incarnation"], row["transaction"]), math.inf)
         turn = Turn(offset=row["offset"], owner=(row["worker"], row["incarnation"]), began=began)
         runs.setdefault(row["partition"], []).append(turn)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.errors import DeadlineError, HarnessError
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.context.workers import Workers
@@ -62,7 +62,12 @@ class FaultContext:
         Raises DeadlineError after `deadline_s` seconds, or within half a second of the run being given up; `what`
         names the event in the message.
         """
-        return self.history.wait(what, kind, match, deadline_s=deadline_s, since=since, abort=self.aborted.is_set)
+
+        def given_up() -> None:
+            if self.aborted.is_set():
+                raise DeadlineError(f"waited for {what}, which did not occur before the run was given up")
+
+        return self.history.wait(what, kind, match, deadline_s=deadline_s, since=since, abort=given_up)
 
     def node(self, role: str) -> str:
         """Return the node that has a role now. Raises DeadlineError when no node has it for twenty seconds."""

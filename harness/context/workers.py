@@ -391,6 +391,12 @@ class Workers:
         if self.failure is not None:
             raise self.failure
 
+    def check_started(self) -> None:
+        """Raise `failure` if it is set, and HarnessError if a process has ended, as none may before the load."""
+        self.check()
+        if self.crashes:
+            raise HarnessError(self.crashes[0])
+
     def _worker(self, worker: int) -> Child:
         with self._lock:
             return self._children[f"worker-{worker}"]

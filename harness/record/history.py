@@ -122,12 +122,12 @@ class History:
         *,
         deadline_s: float,
         since: int = 0,
-        abort: Callable[[], bool] = lambda: False,
+        abort: Callable[[], None] = lambda: None,
     ) -> E:
         """Wait for the first event of a kind that matches, from index `since` on.
 
-        Raises DeadlineError after `deadline_s` seconds, or within half a second of `abort` returning true; its message
-        names the event as `what`.
+        `abort` is called every half second, and an exception that it raises ends the wait. Raises DeadlineError after
+        `deadline_s` seconds; its message names the event as `what`.
         """
         deadline = time.monotonic() + deadline_s
         index = since
@@ -139,7 +139,8 @@ class History:
                         return event
                     index += 1
                 left = deadline - time.monotonic()
-                if left <= 0 or abort():
+                abort()
+                if left <= 0:
                     raise DeadlineError(f"waited {deadline_s:g} s for {what}, which did not occur")
                 self._changed.wait(min(left, 0.5))
 

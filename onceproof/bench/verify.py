@@ -119,7 +119,7 @@ class FillRun(Run):
                 Finished,
                 partial(is_from, f"worker-{worker}"),
                 deadline_s=_FILL_DEADLINE_S,
-                abort=lambda: bool(self.workers.crashes),
+                abort=self.workers.check_started,
             )
 
     def _filler(self, worker: int) -> dict[str, Any]:

@@ -31,9 +31,13 @@ _ISR_DEADLINE_S = 60.0
 def quiesce(context: FaultContext) -> None:
     """Bring a healed run to rest, and record `stalled` events and `quiesced`.
 
-    Raises only if the harness itself fails; a step that misses its deadline does not raise.
+    Raises the failure of the workers if there is one, and an error of the harness itself; a step that misses its
+    deadline does not raise.
     """
-    _or_stalled(context, lambda: until("lag 0", lambda: lag(context) == 0, deadline_s=_LAG_DEADLINE_S))
+    _or_stalled(
+        context,
+        lambda: until("lag 0", lambda: lag(context) == 0, deadline_s=_LAG_DEADLINE_S, abort=context.workers.check),
+    )
     context.workers.stop_workers()
     alive_until = time.monotonic()
     workers = range(context.plan.scenario.workload.workers)

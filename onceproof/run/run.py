@@ -140,7 +140,7 @@ class Run:
             "the generator's first records",
             Sent,
             deadline_s=_READY_DEADLINE_S,
-            abort=lambda: bool(self.workers.crashes),
+            abort=self.workers.check_started,
         )
         if self._faults:
             self._nemesis.start()
@@ -315,7 +315,7 @@ class Run:
                 Ready,
                 partial(is_from, source),
                 deadline_s=_READY_DEADLINE_S,
-                abort=lambda: bool(self.workers.crashes),
+                abort=self.workers.check_started,
             )
         if self.workers.fixed(0) is not None:
             return

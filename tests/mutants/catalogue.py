@@ -31,7 +31,8 @@ MUTANTS: dict[str, "Mutant"] = {}
 class Mutant:
     """`run`: the recorded run that it changes; `about`: what happened to it; `pipeline`: whose the run shall be, when
     it is not the one that was recorded; `alone`: no other can be in its folder, since what happened is a fact of the
-    whole folder, or since its keys are made of partition and number, as the bank's."""
+    whole folder, or since its keys are made of partition and number, as the bank's; `unknown`: a part of the reason
+    for which nothing is asserted."""
 
     name: str
     run: str
@@ -40,6 +41,7 @@ class Mutant:
     change: Callable[[RunData], Expected]
     pipeline: str | None = None
     alone: bool = False
+    unknown: str = ""
 
     @property
     def workload(self) -> str:
@@ -64,7 +66,7 @@ def _recorded(name: str) -> RunData:
 
 
 def mutant(
-    run: str, mode: str = "full", *, pipeline: str | None = None, alone: bool = False
+    run: str, mode: str = "full", *, pipeline: str | None = None, alone: bool = False, unknown: str = ""
 ) -> Callable[[Callable[[RunData], Expected]], Callable[[RunData], Expected]]:
     """Put a function into the catalogue; its docstring says what happened."""
 
@@ -80,6 +82,7 @@ def mutant(
             change=change,
             pipeline=pipeline,
             alone=alone or run == BANK,
+            unknown=unknown,
         )
         return change
 

@@ -76,7 +76,7 @@ def test_a_late_marker_ends_the_next_transaction() -> None:
 
 def test_a_marker_of_the_other_kind() -> None:
     lane = match(spans((ABORT, 7, 1)), decided((COMMIT, 7)))
-    assert [span.marker for span in lane.strange] == [10] and [each.offset for each in lane.unended] == [0]
+    assert [span.marker for span in lane.strange] == [10] and lane.unended == [] and lane.of == [None]
 
 
 def test_a_decision_without_a_marker() -> None:

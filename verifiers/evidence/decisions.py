@@ -188,11 +188,12 @@ def _match(lane: Lane, *, partial: bool, cut: bool) -> None:
     told = lane.decisions
     steps: list[dict[int, int]] = []
     possible = {count: count for count in range(_UNKNOWN if partial else 0, len(told) + 1 if cut else 1)}
-    for span in lane.spans:
+    for place, span in enumerate(lane.spans):
         if span.marker is None:
             following = {count: count for count in possible}
         else:
-            following = _after(span, told, possible) or _resume(lane, span, possible)
+            left = sum(each.marker is not None and each.batches > 0 for each in lane.spans[place:])
+            following = _after(span, told, possible) or _resume(lane, span, possible, left)
         steps.append(following)
         possible = following
     count = max(possible)
@@ -222,12 +223,18 @@ def _after(span: Span, told: Sequence[Decision], possible: Mapping[int, int]) ->
     return following
 
 
-def _resume(lane: Lane, span: Span, possible: Mapping[int, int]) -> dict[int, int]:
+def _resume(lane: Lane, span: Span, possible: Mapping[int, int], left: int) -> dict[int, int]:
     """Return how the matching continues after a span whose marker is not the one that should come next.
 
-    If it is the marker of a later decision, the decisions between have no marker. Otherwise the marker is strange.
+    If the following decision has the same epoch, and there are no more spans (`left`, with this one) than decisions,
+    the marker, which is of the other kind, stands in the place of that decision's. If it is the marker of a later
+    decision, the decisions between have no marker. Otherwise the marker is strange.
     """
     told, count = lane.decisions, max(possible)
+    other = count >= 0 and left <= len(told) - count and told[count].epoch == span.epoch
+    if other and span.batches:
+        lane.strange.append(span)
+        return {count + 1: count}
     repeats = count > 0 and span.ends(told[count - 1])
     later = [place for place in range(count + 1, len(told)) if span.ends(told[place])]
     if later and not repeats:

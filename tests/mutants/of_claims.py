@@ -1,0 +1,136 @@
+"""Mutants of the claim: outputs and committed offsets in other transactions than the pipeline says, or in none."""
+
+from itertools import pairwise
+
+from tests.mutants.catalogue import (
+    ABORTS,
+    CHAIN,
+    OFFSETS,
+    ZOMBIE,
+    Expected,
+    each_of,
+    mutant,
+    pick,
+    place_of,
+    positions_of,
+    same_transaction,
+    turns,
+)
+from tests.packing import Place
+from tests.rundata import Row, RunData
+
+
+def _data(run: RunData, commit: Row) -> list[Row]:
+    """The batch that holds a committed offset, on each replica."""
+    return [
+        each
+        for each in run.batches
+        if (each["topic"], each["partition"]) == (OFFSETS, commit["log"])
+        and each["control"] is None
+        and each["first"] <= commit["offset"] <= each["last"]
+    ]
+
+
+def _bare(run: RunData, commits: list[Row]) -> set[Place]:
+    """Let a consumer have committed these offsets, without a transaction."""
+    for commit in commits:
+        for batch in _data(run, commit):
+            batch |= {"producer_id": -1, "producer_epoch": -1, "transactional": False, "marker": None}
+        commit |= {"producer_id": -1, "producer_epoch": -1, "transactional": False, "marker": None}
+    return {("input", each["partition"], each["position"]) for each in commits}
+
+
+def _without_transaction(run: RunData, batches: list[Row]) -> set[Place]:
+    """Let these batches be of an idempotent producer, and return the places of their records."""
+    for batch in batches:
+        batch |= {"transactional": False, "marker": None, "fate": "visible"}
+    return {
+        place_of(row)
+        for row in run.outputs
+        for batch in batches
+        if batch["topic"] == run.prefix + row["topic"]
+        and batch["partition"] == row["partition"]
+        and batch["first"] <= row["offset"] <= batch["last"]
+    }
+
+
+@mutant(ZOMBIE)
+def offset_in_no_transaction(run: RunData) -> Expected:
+    """One transaction's offsets were committed by the consumer; its outputs are in the transaction."""
+    return {"unprotected": _bare(run, positions_of(run, pick(run)))}
+
+
+@mutant(ABORTS)
+def every_offset_in_no_transaction(run: RunData) -> Expected:
+    """All offsets were committed by the consumer, none in a transaction. Nothing has broken yet."""
+    visible = [each for each in run.commits if each["fate"] == "visible"]
+    return {"unprotected": _bare(run, visible)}
+
+
+@mutant(ZOMBIE)
+def outputs_in_no_transaction(run: RunData) -> Expected:
+    """One batch of outputs is not transactional; the offsets of its inputs are in the transaction."""
+    row = pick(run)
+    there = [each for each in run.log("output", 0) if each["control"] is None]
+    return {"unprotected": _without_transaction(run, [b for b in there if b["first"] <= row["offset"] <= b["last"]])}
+
+
+@mutant(ABORTS)
+def every_output_of_a_topic_in_no_transaction(run: RunData) -> Expected:
+    """All outputs on one topic are outside of any transaction, the other topic's and the offsets are in them."""
+    batches = [
+        batch
+        for partition in range(3)
+        for batch in run.log("stock", partition)
+        if batch["control"] is None and batch["fate"] == "visible"
+    ]
+    return {"unprotected": _without_transaction(run, batches)}
+
+
+@mutant(ZOMBIE)
+def offset_in_the_transaction_of_another_producer(run: RunData) -> Expected:
+    """The offset of a transaction was committed in the transaction of another worker's producer."""
+    for commit in turns(run, 0)[5:]:
+        later = [each for each in run.commits if each["offset"] > commit["offset"]]
+        others = [each for each in later if each["producer_id"] != commit["producer_id"] and each["fate"] == "visible"]
+        if others and commit["fate"] == "visible" and len(positions_of(run, commit)) == 1:
+            break
+    else:
+        raise LookupError("no transaction committed a single offset before another producer's")
+    whose = min(others, key=lambda each: int(each["offset"]))
+    of = {key: whose[key] for key in ("producer_id", "producer_epoch", "marker")}
+    for batch in _data(run, commit):
+        batch |= of
+    commit |= of
+    return {"unprotected": {("input", 0, commit["position"])}}
+
+
+@mutant(ABORTS)
+def offsets_committed_at_the_beginning(run: RunData) -> Expected:
+    """Each partition's first commit has the offset at its end: a worker that dies would lose all inputs after it."""
+    expected: set[Place] = set()
+    for partition in sorted({each["partition"] for each in run.commits}):
+        first, *others = [each for each in turns(run, partition) if each["fate"] == "visible"]
+        for each in (first, *others):
+            each["position"] = run.positions[partition]
+        expected |= {
+            place_of(row)
+            for row in run.outputs
+            if row["source_partition"] == partition and not same_transaction(row, first)
+        }
+    return {"offset-divergence": expected}
+
+
+@mutant(ZOMBIE)
+def offset_ahead_of_its_outputs(run: RunData) -> Expected:
+    """A transaction committed the offset of the worker's next one as well: a failure between them loses inputs."""
+    mine = [each for each in turns(run, 0) if each["fate"] == "visible"]
+    early, late = next((one, other) for one, other in pairwise(mine[3:]) if one["worker"] == other["worker"])
+    early["position"] = late["position"]
+    return {"offset-divergence": {place_of(row) for row in each_of(run, "output", 0) if same_transaction(row, late)}}
+
+
+@mutant(CHAIN)
+def offset_in_no_transaction_of_the_first_service(run: RunData) -> Expected:
+    """The first service of a chain committed one transaction's offsets with its consumer."""
+    return {"unprotected": _bare(run, positions_of(run, turns(run, 2)[4]))}
