@@ -26,6 +26,7 @@ from tests.rundata import Row, RunData
 
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
+_OFFSETS = "__consumer_offsets"
 _LEADER = "broker1"  # of the internal topics of a pack
 _SAMPLES_MAX = 100_000  # of a finding, in a whole folder; Spark takes memory for as many when it sorts them
 TABLES = (
@@ -138,6 +139,9 @@ def together(each: Mapping[str, Sequence[Found]], cases: int) -> list[Found]:
 
 
 def _home(sample: Row) -> tuple[int, Place]:
+    if sample["topic"] == _OFFSETS:
+        case, offset = divmod(sample["offset"], NUMBERS)
+        return case, (_OFFSETS, sample["partition"], offset)
     case, partition = divmod(sample["partition"], PARTITIONS)
     return case, (sample["topic"].removeprefix(PREFIX), partition, sample["offset"])
 
@@ -154,11 +158,15 @@ class _Move:
     def row(self, row: Row) -> Row:
         moved = dict(row)
         for name in ("partition", "source_partition", "intermediate_partition"):
-            if moved.get(name) is not None and moved.get("topic") != "__consumer_offsets":
+            if moved.get(name) is not None and moved.get("topic") != _OFFSETS:
                 moved[name] = self.partition(moved[name])
         for name, by in (("number", NUMBERS), ("producer_id", NUMBERS), ("worker", WORKERS)):
             if moved.get(name) is not None and moved[name] >= 0:
                 moved[name] += self._case * by
+        if moved.get("topic") == _OFFSETS or "committed_ms" in moved:  # all cases share the groups' logs
+            for name in ("first", "last", "offset", "marker"):
+                if moved.get(name) is not None:
+                    moved[name] += self._case * NUMBERS
         if str(moved.get("topic", "")).startswith(self._prefix):
             moved["topic"] = PREFIX + moved["topic"].removeprefix(self._prefix)
         if "transactional_id" in moved:

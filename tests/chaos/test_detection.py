@@ -1,5 +1,6 @@
 """Anomalies that must be found on a real cluster: foreign records, broken pipelines, and runs that show nothing."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from onceproof.harness.record.events import AtPhase, FaultTarget, Finished, Star
 from onceproof.harness.record.provenance import HEADER, provenance
 from onceproof.pytest_plugin import Chaos
 from onceproof.run.run import Run
+from onceproof.verifiers.audit import audit, copies
 
 BROKEN = Path(__file__).parent / "broken_copies.py"
 
@@ -274,3 +276,20 @@ def test_a_worker_that_fails_again_and_again_ends_the_run(chaos: Chaos, broken: 
     assert any(says in reason.says for reason in results.reasons), results.reasons
     events = history.read(run.folder / "history.jsonl")
     assert all(len(events.of(Started, source=f"worker-{worker}")) <= 4 for worker in (0, 1))
+
+
+@pytest.mark.chaos
+def test_log_directories_of_a_run_are_audited(chaos: Chaos, tmp_path: Path) -> None:
+    """The brokers' log directories are copied while the brokers run; the run's own tables say the same."""
+
+    def take(run: Run) -> None:
+        for broker, folder in run.cluster.log_dirs().items():
+            shutil.copytree(folder, tmp_path / broker)
+
+    run = chaos.start(quiet_scenario())
+    assert run.all(at_rest=take).headline == "valid"
+    done = audit.audit(copies.of_directories([tmp_path], stopped=False))
+    assert done.findings == []
+    assert done.compared["decisions"] > 50 and done.compared["replicas"] >= 3 * 12
+    by_run = audit.audit(copies.of_run(run.folder))
+    assert (by_run.verdict, by_run.findings) == ("valid", [])

@@ -89,7 +89,7 @@ def decision_without_its_marker(run: RunData) -> Expected:
     return {"hung-transaction": {("stock", 0, markers(run, "stock", 0, producer)[-1] + 1)}}
 
 
-@mutant(ABORTS, alone=True)
+@mutant(ABORTS)
 def decision_of_the_other_kind(run: RunData) -> Expected:
     """The coordinator decided to abort a transaction; in each of its partitions stands a commit marker."""
     batch, _ = last_of_partition(run, "stock", 0)
@@ -127,13 +127,13 @@ def coordinator_epoch_goes_back(run: RunData) -> Expected:
     return {"zombie-write": {("stock", 0, last)}}
 
 
-@mutant(ZOMBIE)
+@mutant(ZOMBIE, alone=True)
 def sequence_with_a_gap(run: RunData) -> Expected:
     """The sequence numbers of a producer leave some out, although every input has its output."""
     return {"lost": {_sequences(run, by=3)}}
 
 
-@mutant(ZOMBIE)
+@mutant(ZOMBIE, alone=True)
 def sequence_that_repeats(run: RunData) -> Expected:
     """The sequence numbers of a producer go back by one batch, although no input has two outputs."""
     return {"duplicate": {_sequences(run)}}
@@ -208,14 +208,14 @@ def version_2(run: RunData) -> RunData:
         commit["producer_epoch"] = epochs[f"{OFFSETS}/{commit['log']}", commit["producer_id"], commit["marker"]]
     for state in run.states:
         state["version"] = 2
-    for producer, mine in told.items():
+    for producer, decided_ in told.items():
         done = 0
         for state in sorted(
             (s for s in run.states if s["producer_id"] == producer), key=lambda each: int(each["offset"])
         ):
             state["producer_epoch"] = done + (state["state"] in decisions.PREPARED)
             done += state["state"] in decisions.PREPARED
-        assert done == len(mine)
+        assert done == len(decided_)
     return run
 
 

@@ -1,81 +1,21 @@
 """The batch reader, and the readers of internal topics, agree with Kafka's own classes on segments that Kafka wrote."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jpype
 import pytest
 
-from onceproof.harness.cluster.admin import start_jvm
 from onceproof.verifiers.collect import commits, internal, segments, states
+from tests.kafka_writer import RECORDS, batch, java, marker, prefixed
 
 CODECS = ("none", "gzip", "lz4", "snappy", "zstd")
-RECORDS = "org.apache.kafka.common.record.internal"
-
-
-def _class(name: str) -> Any:
-    start_jvm()
-    return jpype.JClass(name)
-
-
-def _compression(codec: str) -> Any:
-    kind = "org.apache.kafka.common.record.internal.CompressionType"
-    return _class("org.apache.kafka.common.compress.Compression").of(_class(kind).forName(codec)).build()
-
-
-def _batch(
-    base: int, records: Sequence[tuple[bytes, bytes | None]], codec: str, producer: int = 7, sequence: int = 0
-) -> bytes:
-    """A transactional batch, written by Kafka."""
-    simple = _class(f"{RECORDS}.SimpleRecord")
-    made = [
-        simple(jpype.JArray(jpype.JByte)(key), value and jpype.JArray(jpype.JByte)(value)) for key, value in records
-    ]
-    memory = _class(f"{RECORDS}.MemoryRecords")
-    return _bytes(
-        memory.withTransactionalRecords(
-            jpype.JLong(base),
-            _compression(codec),
-            jpype.JLong(producer),
-            jpype.JShort(3),
-            jpype.JInt(sequence),
-            0,
-            made,
-        )
-    )
-
-
-def _marker(base: int, commit: bool, producer: int = 7) -> bytes:
-    kind = _class(f"{RECORDS}.ControlRecordType")
-    marker = _class(f"{RECORDS}.EndTransactionMarker")(kind.COMMIT if commit else kind.ABORT, 42)
-    memory = _class(f"{RECORDS}.MemoryRecords")
-    return _bytes(
-        memory.withEndTransactionMarker(
-            jpype.JLong(base), jpype.JLong(0), 0, jpype.JLong(producer), jpype.JShort(3), marker
-        )
-    )
-
-
-def _bytes(records: Any) -> bytes:
-    buffer = records.buffer()
-    return bytes(buffer.array())[: buffer.limit()]
-
-
-def _prefixed(version: int, message: Any) -> bytes:
-    """A key or value as Kafka's coordinators write it, behind its version."""
-    return bytes(
-        _class("org.apache.kafka.common.protocol.MessageUtil").toVersionPrefixedBytes(jpype.JShort(version), message)
-    )
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_headers_are_those_that_kafka_reads(tmp_path: Path, codec: str) -> None:
     many = [(f"k{number}".encode(), b"value " * 20) for number in range(30)]
     segment = tmp_path / "00000000000000000000.log"
-    segment.write_bytes(
-        _batch(0, many, codec) + _marker(30, True) + _batch(31, many[:5], codec, 8) + _marker(36, False, 8)
-    )
+    segment.write_bytes(batch(0, many, codec) + marker(30, True) + batch(31, many[:5], codec, 8) + marker(36, False, 8))
     theirs = [
         (
             int(each.baseOffset()),
@@ -89,7 +29,7 @@ def test_headers_are_those_that_kafka_reads(tmp_path: Path, codec: str) -> None:
             int(each.checksum()),
             bool(each.isValid()),
         )
-        for each in _class(f"{RECORDS}.FileRecords").open(jpype.JClass("java.io.File")(str(segment)), False).batches()
+        for each in java(f"{RECORDS}.FileRecords").open(jpype.JClass("java.io.File")(str(segment)), False).batches()
     ]
     ours = [(*row[:7], row[7] is not None, row[8], row[11]) for row in segments.replica(tmp_path)]
     assert ours == theirs
@@ -103,7 +43,7 @@ def test_headers_are_those_that_kafka_reads(tmp_path: Path, codec: str) -> None:
 
 def test_a_changed_byte_is_seen_by_its_crc(tmp_path: Path) -> None:
     segment = tmp_path / "00000000000000000000.log"
-    written = bytearray(_batch(0, [(b"key", b"value")], "none") + _marker(1, True))
+    written = bytearray(batch(0, [(b"key", b"value")], "none") + marker(1, True))
     written[75] ^= 1
     segment.write_bytes(written)
     assert [row[11] for row in segments.replica(tmp_path)] == [False, True]
@@ -116,11 +56,11 @@ def test_a_changed_byte_is_seen_by_its_crc(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [0, 1])
 def test_states_of_transactional_ids(tmp_path: Path, codec: str, version: int) -> None:
     generated = "org.apache.kafka.coordinator.transaction.generated"
-    key = _prefixed(0, _class(f"{generated}.TransactionLogKey")().setTransactionalId("orders-1"))
+    key = prefixed(0, java(f"{generated}.TransactionLogKey")().setTransactionalId("orders-1"))
     numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(2), jpype.java.lang.Integer(5)])
-    place = _class(f"{generated}.TransactionLogValue$PartitionsSchema")().setTopic("out").setPartitionIds(numbers)
+    place = java(f"{generated}.TransactionLogValue$PartitionsSchema")().setTopic("out").setPartitionIds(numbers)
     value = (
-        _class(f"{generated}.TransactionLogValue")()
+        java(f"{generated}.TransactionLogValue")()
         .setProducerId(4000)
         .setProducerEpoch(jpype.JShort(9))
         .setTransactionStatus(jpype.JByte(2))
@@ -128,7 +68,7 @@ def test_states_of_transactional_ids(tmp_path: Path, codec: str, version: int) -
     )
     if version:
         value.setClientTransactionVersion(jpype.JShort(2))
-    written = _batch(0, [(key, _prefixed(version, value)), (key, None)], codec)
+    written = batch(0, [(key, prefixed(version, value)), (key, None)], codec)
     (tmp_path / "00000000000000000000.log").write_bytes(written)
     first, tombstone = states.read(tmp_path, 3)
     assert first == {
@@ -148,11 +88,11 @@ def test_states_of_transactional_ids(tmp_path: Path, codec: str, version: int) -
 @pytest.mark.parametrize("version", [1, 3, 4])
 def test_committed_offsets(tmp_path: Path, codec: str, version: int) -> None:
     generated = "org.apache.kafka.coordinator.group.generated"
-    named = _class(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
-    other = _class(f"{generated}.OffsetCommitKey")().setGroup("another").setTopic("in").setPartition(4)
-    value = _class(f"{generated}.OffsetCommitValue")().setOffset(77).setMetadata("1,2,3").setCommitTimestamp(1234)
-    both = [(b"\0\1" + _prefixed(0, each)[2:], _prefixed(version, value)) for each in (named, other)]
-    (tmp_path / "00000000000000000000.log").write_bytes(_batch(10, both, codec) + _marker(12, True))
+    named = java(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
+    other = java(f"{generated}.OffsetCommitKey")().setGroup("another").setTopic("in").setPartition(4)
+    value = java(f"{generated}.OffsetCommitValue")().setOffset(77).setMetadata("1,2,3").setCommitTimestamp(1234)
+    both = [(b"\0\1" + prefixed(0, each)[2:], prefixed(version, value)) for each in (named, other)]
+    (tmp_path / "00000000000000000000.log").write_bytes(batch(10, both, codec) + marker(12, True))
     [row] = commits.read(tmp_path, 1, segments.replica(tmp_path), groups={"group": "in"})
     assert row == {
         "topic": "in",

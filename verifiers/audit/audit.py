@@ -142,7 +142,13 @@ def _span(batches: Sequence[Batch], marker: Batch | None) -> Span:
 def _coordinators(copies: Copies, whole: dict[Place, list[Batch]], found: dict[str, list[Sample]], done: Audit) -> None:
     """Match spans and decisions, and add what is wrong to `found`, and what cannot be known to the reasons."""
     named = {f"{topic}/{partition}": (topic, partition) for topic, partition in whole}
-    everything = {(place, producer): mine for place, at in named.items() for producer, mine in spans(whole[at]).items()}
+    known = {row["producer_id"] for row in copies.states}
+    everything = {
+        (place, producer): mine
+        for place, at in named.items()
+        for producer, mine in spans(whole[at]).items()
+        if producer in known or not (copies.own and at[0].startswith("__"))
+    }
     decided = {
         producer: [
             replace(each, partitions=each.partitions & named.keys())

@@ -51,7 +51,8 @@ class Copies:
 
     `hw` has the high watermark of each broker's replica where it is known. `stopped` says that the brokers did not run
     when they were copied, so that nothing is missing at the end of a log. `damaged` are lines about what could not be
-    read. `partial` says that states of transactional ids may be missing.
+    read. `partial` says that states of transactional ids may be missing. `own` says that only the states of one run's
+    transactional ids were read, so that other producers' transactions in the internal topics are not judged.
     """
 
     logs: dict[Place, dict[str, list[Batch]]] = field(default_factory=lambda: defaultdict(dict))
@@ -59,6 +60,7 @@ class Copies:
     states: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
     partial: bool = False
+    own: bool = False
     damaged: list[str] = field(default_factory=list)
 
 
@@ -69,11 +71,14 @@ def of_run(folder: Path) -> Copies:
         if not path.exists():
             raise BadInput(f"{path}: no such file; `onceproof run` writes it when it reads the logs")
         table.check([path])
-    found = Copies(states=pq.read_table(known).to_pylist(), stopped=True)
+    found = Copies(states=pq.read_table(known).to_pylist(), stopped=True, own=True)
     for row in pq.read_table(batches).to_pylist():
         place = row["topic"], row["partition"]
         batch = Batch(**{name: row[name] for name in _COLUMNS})
         found.logs[place].setdefault(row["broker"], []).append(batch)
+    for logs in found.logs.values():
+        for log in logs.values():
+            log.sort(key=lambda each: each.first)
     return found
 
 

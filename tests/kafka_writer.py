@@ -1,0 +1,76 @@
+"""Batches, markers and records of internal topics as Kafka itself writes them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jpype
+
+from onceproof.harness.cluster.admin import start_jvm
+
+RECORDS = "org.apache.kafka.common.record.internal"
+
+
+def java(name: str) -> Any:
+    start_jvm()
+    return jpype.JClass(name)
+
+
+def compression(codec: str) -> Any:
+    kind = "org.apache.kafka.common.record.internal.CompressionType"
+    return java("org.apache.kafka.common.compress.Compression").of(java(kind).forName(codec)).build()
+
+
+def batch(
+    base: int, records: Sequence[tuple[bytes, bytes | None]], codec: str, producer: int = 7, sequence: int = 0
+) -> bytes:
+    """A transactional batch, written by Kafka."""
+    memory = java(f"{RECORDS}.MemoryRecords")
+    return as_bytes(
+        memory.withTransactionalRecords(
+            jpype.JLong(base),
+            compression(codec),
+            jpype.JLong(producer),
+            jpype.JShort(3),
+            jpype.JInt(sequence),
+            0,
+            simple_records(records),
+        )
+    )
+
+
+def plain_batch(base: int, records: Sequence[tuple[bytes, bytes | None]]) -> bytes:
+    """A batch without a producer id, as coordinators write them."""
+    memory = java(f"{RECORDS}.MemoryRecords")
+    return as_bytes(
+        memory.withRecords(jpype.JLong(base), compression("none"), jpype.java.lang.Integer(0), simple_records(records))
+    )
+
+
+def simple_records(records: Sequence[tuple[bytes, bytes | None]]) -> list[Any]:
+    """Records as Kafka's writer takes them."""
+    simple, data = java(f"{RECORDS}.SimpleRecord"), jpype.JArray(jpype.JByte)
+    return [simple(data(key), value and data(value)) for key, value in records]
+
+
+def marker(base: int, commit: bool, producer: int = 7) -> bytes:
+    """The marker that ends a transaction, of a coordinator with epoch 42."""
+    kind = java(f"{RECORDS}.ControlRecordType")
+    marker = java(f"{RECORDS}.EndTransactionMarker")(kind.COMMIT if commit else kind.ABORT, 42)
+    memory = java(f"{RECORDS}.MemoryRecords")
+    return as_bytes(
+        memory.withEndTransactionMarker(
+            jpype.JLong(base), jpype.JLong(0), 0, jpype.JLong(producer), jpype.JShort(3), marker
+        )
+    )
+
+
+def as_bytes(records: Any) -> bytes:
+    buffer = records.buffer()
+    return bytes(buffer.array())[: buffer.limit()]
+
+
+def prefixed(version: int, message: Any) -> bytes:
+    """A key or value as Kafka's coordinators write it, behind its version."""
+    return bytes(
+        java("org.apache.kafka.common.protocol.MessageUtil").toVersionPrefixedBytes(jpype.JShort(version), message)
+    )

@@ -1,0 +1,205 @@
+"""`onceproof audit` on recorded runs without history and manifest, and on log directories that Kafka's writer made."""
+
+import json
+import shutil
+from pathlib import Path
+
+import jpype
+import pytest
+
+from onceproof.cli import commands, main
+from onceproof.verifiers.audit import audit, copies
+from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
+from tests.mutants import of_coordinators
+from tests.mutants.catalogue import MUTANTS, RUNS
+
+_GENERATED = "org.apache.kafka.coordinator.transaction.generated"
+# What the log alone shows. The mutants of one module, whose findings do not depend on the workers' history.
+_BY_THE_LOG = sorted(name for name, each in MUTANTS.items() if each.change.__module__ == of_coordinators.__name__)
+
+
+def bare(folder: Path, target: Path) -> Path:
+    """A run's folder with nothing but the tables of its logs."""
+    (target / "tables").mkdir(parents=True)
+    for name in ("batches", "states"):
+        shutil.copy(folder / "tables" / f"{name}.parquet", target / "tables")
+    return target
+
+
+@pytest.mark.parametrize("run", sorted(each.name for each in RUNS.iterdir() if each.is_dir()))
+def test_a_recorded_run_is_valid_by_its_logs_alone(run: str, tmp_path: Path) -> None:
+    done = audit.audit(copies.of_run(bare(RUNS / run, tmp_path / run)))
+    assert (done.findings, done.reasons) == ([], [])
+    assert done.compared["spans"] > 100 and done.compared["decisions"] > 50
+    assert {row["state"] for row in done.ids} <= {"Empty", "CompleteCommit", "CompleteAbort"}
+
+
+@pytest.mark.parametrize("name", _BY_THE_LOG)
+def test_what_the_coordinators_decided_is_judged_by_the_logs_alone(name: str, tmp_path: Path) -> None:
+    run, expected = MUTANTS[name].make()
+    done = audit.audit(copies.of_run(bare(run.write(tmp_path / "run"), tmp_path / "bare")))
+    found = {
+        each.cls: {(s["topic"].removeprefix(run.prefix), s["partition"], s["offset"]) for s in each.samples}
+        for each in done.findings
+    }
+    assert found == expected
+
+
+# Log directories
+
+
+def state(offset: int, status: int, *, epoch: int = 3, partitions: tuple[int, ...] = (0,), name: str = "app") -> bytes:
+    """A record of __transaction_state, in a batch of its own."""
+    key = prefixed(0, java(f"{_GENERATED}.TransactionLogKey")().setTransactionalId(name))
+    value = (
+        java(f"{_GENERATED}.TransactionLogValue")()
+        .setProducerId(7)
+        .setProducerEpoch(jpype.JShort(epoch))
+        .setTransactionStatus(jpype.JByte(status))
+    )
+    if partitions:
+        numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(each) for each in partitions])
+        place = java(f"{_GENERATED}.TransactionLogValue$PartitionsSchema")().setTopic("out").setPartitionIds(numbers)
+        value.setTransactionPartitions(jpype.java.util.ArrayList([place]))
+    return plain_batch(offset, [(key, prefixed(0, value))])
+
+
+ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT = 1, 2, 4
+
+
+def directory(path: Path, *, node: int = 1, cluster: str = "c1", out: bytes, states: bytes) -> Path:
+    """A broker's log directory with one partition of a topic and one of __transaction_state."""
+    for name, written in (("out-0", out), ("__transaction_state-0", states)):
+        (path / name).mkdir(parents=True)
+        (path / name / "00000000000000000000.log").write_bytes(written)
+    (path / "meta.properties").write_text(f"#\nversion=1\nnode.id={node}\ncluster.id={cluster}\n")
+    ends = {"out": len(out) and 100, "__transaction_state": 100}
+    lines = [f"{topic} 0 {end}" for topic, end in ends.items()]
+    (path / "replication-offset-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines]) + "\n")
+    return path
+
+
+def records(count: int) -> list[tuple[bytes, bytes | None]]:
+    return [(b"key %d" % number, b"value") for number in range(count)]
+
+
+DECIDED = (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)
+
+
+def decided(times: int = 1) -> bytes:
+    """The states of so many committed transactions."""
+    return b"".join(
+        state(number, status, partitions=() if status == COMPLETE_COMMIT else (0,))
+        for number, status in enumerate(DECIDED * times)
+    )
+
+
+def committed(times: int = 1, *, codec: str = "none") -> bytes:
+    """So many transactions of ten records and a marker."""
+    return b"".join(
+        batch(11 * number, records(10), codec, sequence=10 * number) + marker(11 * number + 10, True)
+        for number in range(times)
+    )
+
+
+def judged(*paths: Path, stopped: bool = True) -> tuple[list[tuple[str, str, int, int]], list[str]]:
+    done = audit.audit(copies.of_directories(list(paths), stopped=stopped))
+    places = [(each.cls, s["topic"], s["partition"], s["offset"]) for each in done.findings for s in each.samples]
+    return places, [each.says for each in done.reasons]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "lz4", "snappy", "zstd"])
+def test_directories_of_two_brokers(tmp_path: Path, codec: str) -> None:
+    for node in (1, 2):
+        directory(tmp_path / f"b{node}", node=node, out=committed(3, codec=codec), states=decided(3))
+    assert judged(tmp_path / "b1", tmp_path / "b2") == ([], [])
+    assert judged(tmp_path) == ([], []), "a folder that contains the directories"
+
+
+def test_late_marker(tmp_path: Path) -> None:
+    """KAFKA-19446: a marker that ends what its coordinator did not decide to end."""
+    torn = batch(11, records(4), "none", sequence=10) + marker(15, True) + batch(16, records(3), "none", sequence=14)
+    path = directory(tmp_path / "b1", out=committed() + torn + marker(19, True), states=decided(2))
+    assert judged(path) == ([("torn-transaction", "out", 0, 19)], [])
+
+
+def test_late_produce(tmp_path: Path) -> None:
+    """KAFKA-14561: a batch that came after its transaction's marker, and that no transaction owns."""
+    path = directory(tmp_path / "b1", out=committed() + batch(11, records(2), "none", sequence=10), states=decided())
+    assert judged(path) == ([("hung-transaction", "out", 0, 11)], [])
+    places, reasons = judged(path, stopped=False)
+    assert places == [] and "the brokers ran when they were copied" in reasons[0]
+
+
+def test_a_truncated_segment_is_named(tmp_path: Path) -> None:
+    path = directory(tmp_path / "b1", out=committed(3)[:-30], states=decided(3))
+    places, reasons = judged(path)
+    assert places == [("hung-transaction", "out", 0, 22)] or places == []
+    assert any("00000000000000000000.log: the last" in each for each in reasons)
+
+
+def test_a_changed_byte_is_named_and_found_by_the_other_replica(tmp_path: Path) -> None:
+    written = bytearray(committed(2))
+    written[90] ^= 1
+    one = directory(tmp_path / "b1", out=bytes(written), states=decided(2))
+    places, reasons = judged(one)
+    assert places == [] and any("out/0 offset 0: the bytes do not have their CRC" in each for each in reasons)
+    other = directory(tmp_path / "b2", node=2, out=committed(2), states=decided(2))
+    places, _ = judged(one, other)
+    assert {each[0] for each in places} == {"replica-divergence"}
+
+
+def test_a_foreign_file_is_named(tmp_path: Path) -> None:
+    path = directory(tmp_path / "b1", out=b"this is no segment of Kafka's\n" * 9, states=decided())
+    places, reasons = judged(path)
+    assert [each for each in places if each[0] != "hung-transaction"] == []
+    assert any("00000000000000000000.log" in each for each in reasons)
+
+
+def test_compacted_states_are_a_reason(tmp_path: Path) -> None:
+    """The states of the first two transactions were removed by compaction."""
+    kept = b"".join(
+        state(6 + number, status, partitions=() if status == COMPLETE_COMMIT else (0,))
+        for number, status in enumerate(DECIDED)
+    )
+    places, reasons = judged(directory(tmp_path / "b1", out=committed(3), states=kept))
+    assert places == []
+    assert any("states of transactional ids are missing" in each for each in reasons)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main.main(["audit", *arguments]) == commands.BAD_INPUT
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("\n") == 1
+    return told.err
+
+
+def test_bad_input_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = directory(tmp_path / "b1", out=committed(), states=decided())
+    other = directory(tmp_path / "b2", node=2, cluster="c2", out=committed(), states=decided())
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    assert "log directories of several clusters" in refused(capsys, str(one), str(other))
+    assert ": broker 1 has this partition twice" in refused(capsys, str(one), str(one))
+    assert "no broker's log directory at or below it" in refused(capsys, str(tmp_path / "empty"))
+    assert "no such directory" in refused(capsys, str(tmp_path / "none"))
+    assert "no such directory" in refused(capsys, str(tmp_path / "file"))
+    assert "expected either log directories or --run RUN" in refused(capsys)
+    assert "expected either log directories or --run RUN" in refused(capsys, str(one), "--run", str(one))
+    assert "batches.parquet: no such file" in refused(capsys, "--run", str(tmp_path))
+
+
+def test_the_command_prints_places_and_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = directory(tmp_path / "b1", out=committed() + batch(11, records(2), "none", sequence=10), states=decided())
+    assert main.main(["audit", "--stopped", "--json", str(tmp_path / "found.json"), str(path)]) == 1
+    told = capsys.readouterr().out
+    assert "audit: invalid: hung-transaction" in told
+    assert "out/0 offset 11" in told and "app" in told
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["verdict"] == "invalid"
+    assert found["ids"][0]["commits"] == 1
+    assert (
+        main.main(["audit", "--stopped", "--quiet", str(directory(tmp_path / "b2", out=committed(), states=decided()))])
+        == 0
+    )
+    assert capsys.readouterr().out == "audit: valid\n"
