@@ -27,6 +27,7 @@ from onceproof.harness.record.events import (
     FaultFailed,
     FaultInjected,
     HarnessFailed,
+    NodeExited,
     Outcome,
     Quiesced,
     Ready,
@@ -180,6 +181,10 @@ def _troubles(events: Events) -> list[Reason]:
     """Return reasons that the run recorded itself: stalls, failures of the harness and failures of faults."""
     reasons = [Reason(kind="stalled", says=each.reason) for each in events.of(Stalled)]
     reasons += [Reason(kind="harness-error", says=each.reason) for each in events.of(HarnessFailed)]
+    reasons += [
+        Reason(kind="unplanned-failure", says=f"{each.node} exited with status {each.code}, and no fault caused it")
+        for each in events.of(NodeExited)
+    ]
     reasons += [Reason(kind="workload-error", says=each.reason) for each in events.of(WorkloadFailed)]
     reasons += [Reason(kind="harness-error", says=each.reason) for each in events.of(FaultFailed)]
     if events.first(Quiesced) is None:

@@ -3,7 +3,7 @@
 #
 #   /etc/kafka/common.properties   settings that all nodes of a kind share (compose/kafka/*.properties)
 #   KAFKA_NODE_ID, KAFKA_…         settings of this node: KAFKA_FOO_BAR is foo.bar, as in Apache's own image
-#   EXTRA_SETTINGS                 settings of the scenario, "a=b;c=d"
+#   /data/settings.properties      settings of the scenario
 #   FEATURES                       features to format with, "transaction.version=2 group.version=1"
 # shellcheck disable=SC2046,SC2086  # $java, $logging, $features and what `archived` prints are lists of options
 set -eu
@@ -13,7 +13,7 @@ properties=/data/server.properties
   env | sed -n 's/^KAFKA_//p' | while IFS='=' read -r name value; do
     printf '%s=%s\n' "$(printf %s "$name" | tr 'A-Z_' 'a-z.')" "$value"
   done
-  printf '%s\n' "${EXTRA_SETTINGS:-}" | tr ';' '\n'
+  [ ! -e /data/settings.properties ] || cat /data/settings.properties
 } >"$properties"
 
 # shellcheck source=java.sh

@@ -31,7 +31,9 @@ from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.addresses import Address
 from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.cluster.containers import LABEL, already, remove, remove_container
+from onceproof.harness.cluster.exits import Exit, Exits, Planned
 from onceproof.harness.cluster.links import Proxies
+from onceproof.harness.cluster.properties import properties
 from onceproof.harness.cluster.request_proxy import Wire
 from onceproof.harness.model import registry
 from onceproof.harness.model.spec import ClusterSpec
@@ -63,6 +65,7 @@ class Cluster:
         self._replaced: dict[str, bytes] = {}
         self._wired: dict[str, str] = {}
         self._restarting = threading.Lock()
+        self._planned = Planned()
 
     @property
     def admin(self) -> Admin:
@@ -86,7 +89,8 @@ class Cluster:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for node in topology.NODES:
             (self.folder / "data" / node).mkdir(parents=True, exist_ok=True)
-        settings = ";".join(f"{key}={_property(value)}" for key, value in sorted(self.spec.settings.items()))
+            # A file, since no value of a scenario may become a part of Compose's environment.
+            (self.folder / "data" / node / "settings.properties").write_text(properties(self.spec.settings))
         features = " ".join(f"{key}={value}" for key, value in sorted(self.spec.features.items()))
         environment = {
             "ONCEPROOF_NAME": self.address.name,
@@ -99,7 +103,6 @@ class Cluster:
             "ONCEPROOF_PORTS": str(self.address.ports),
             "ONCEPROOF_SUBNET": self.address.subnet,
             "ONCEPROOF_FEATURES": features,
-            "ONCEPROOF_SETTINGS": settings,
         }
         self._use_formatted()
         (self.folder / "cluster.env").write_text("".join(f"{key}={value}\n" for key, value in environment.items()))
@@ -187,6 +190,7 @@ class Cluster:
         """
         images.wire()
         self._start("wire", profile="wire")
+        self._planned.end("wire")
         self.wire = Wire(self.address.ports * 100 + _WIRE_PORT, on_event)
         self._wired = {link.name: link.wired for link in topology.links() if link.name in set(links)}
         self.proxies.lead(self._wired)
@@ -199,22 +203,30 @@ class Cluster:
         self.wire = None
         self.proxies.lead({link.name: link.upstream for link in topology.links() if link.name in self._wired})
         self._wired = {}
+        self._planned.begin("wire")
         remove_container(self._container("wire"))
 
     # Nodes
 
     def kill(self, node: str) -> None:
         """Kill the node's process with SIGKILL. Killing a stopped node has no effect."""
+        self._planned.begin(node)
         with already("is not running"):
             self._container(node).kill(signal="SIGKILL")
 
     def stop(self, node: str) -> None:
         """Stop the node with SIGTERM and wait for its controlled shutdown; send SIGKILL after 30 seconds."""
+        self._planned.begin(node)
         self._container(node).stop(timeout=_STOP_DEADLINE_S)
 
     def start(self, node: str) -> None:
         """Start a stopped node's container; return before the node is registered."""
         self._container(node).start()
+        self._planned.end(node)
+
+    def watch_exits(self, on_exit: Callable[[Exit], None]) -> Exits:
+        """Return a watch that calls `on_exit` when a container exits that none of these methods stopped."""
+        return Exits(self._docker, self.address.name, self._planned, on_exit)
 
     def pause(self, node: str) -> None:
         """Freeze the node's processes (cgroup freezer): it answers nothing, and its connections stay open."""
@@ -234,6 +246,7 @@ class Cluster:
         with (self.folder / "cluster.env").open("a") as environment:
             environment.write(f"ONCEPROOF_{node.upper()}_IMAGE={self.system.image(version)}\n")
         self._start(node)
+        self._planned.end(node)
 
     def image(self, node: str) -> str:
         """Return the image of the node's container, as Docker reports it."""
@@ -255,6 +268,7 @@ class Cluster:
                 container.unpause()
             elif container.status != "running":
                 container.start()
+                self._planned.end(node)
         self._or_restarted(self.proxies.heal_all)
 
     def heal_links(self, names: Iterable[str], *, close: bool) -> bool:
@@ -274,7 +288,9 @@ class Cluster:
             with suppress(HarnessError):
                 heal()  # another thread may have restarted Toxiproxy meanwhile
                 return False
+            self._planned.begin("toxiproxy")
             self._container("toxiproxy").restart(timeout=0)
+            self._planned.end("toxiproxy")
             until("Toxiproxy to restart with healthy links", self.proxies.healthy, deadline_s=_PROXY_DEADLINE_S)
             self.proxies.lead(self._wired)
             return False
@@ -297,7 +313,3 @@ class Cluster:
 
     def _container(self, node: str) -> Any:
         return self._docker.containers.get(f"{self.address.name}-{node}-1")
-
-
-def _property(value: str | int | float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -56,7 +56,7 @@ class Workers:
     """All processes of one run. The methods are safe to use from several threads.
 
     `crashes` has one line for each process that ended unexpectedly or reported an invalid event. `failure` is set when
-    a worker fails again and again, and the run must end.
+    the run must end: a worker fails again and again, or a container is gone that every link depends on.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ def judge(scenario: Scenario, came: RunOutcome) -> Met:
     return Met(met=chosen.met, says=f"{where}; {chosen.says}", result=result)
 
 
-_WEAK = ("vacuous", "workload-error", "harness-error")
+_WEAK = ("vacuous", "unplanned-failure", "workload-error", "harness-error")
 
 
 def _met(expect: Expect, outcome: RunOutcome) -> Met:

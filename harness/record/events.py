@@ -119,6 +119,14 @@ class HarnessFailed(Event):
     reason: str
 
 
+class NodeExited(Event):
+    """A container exited with status `code`, although no fault and no step of the run stopped it."""
+
+    kind: ClassVar = "node-exited"
+    node: str
+    code: int
+
+
 class WorkloadFailed(Event):
     """The code of the workload fails again and again; the verdict is `unknown: workload-error`."""
 

@@ -7,6 +7,7 @@ otherwise any reason makes it `unknown`. Safety and liveness are kept apart: a r
     unknown: stalled         the run did not come to rest in time
     unknown: vacuous         a fault, or a condition that it needs, did not occur
     unknown: indeterminate   the tables do not determine the answer
+    unknown: unplanned-failure  a node failed that no fault of the plan stopped
     unknown: workload-error  the code of the workload fails, and nothing is claimed about the system
     unknown: harness-error   the harness failed, and nothing is claimed about the system
 
@@ -28,7 +29,7 @@ SCHEMA_VERSION = 2
 SAMPLES_MAX = 10
 Mode = Literal["full", "ledger"]
 Verdict = Literal["valid", "unknown", "invalid"]
-ReasonKind = Literal["stalled", "vacuous", "indeterminate", "workload-error", "harness-error"]
+ReasonKind = Literal["stalled", "vacuous", "indeterminate", "unplanned-failure", "workload-error", "harness-error"]
 _CONFIG = ConfigDict(extra="forbid")  # of each model in results.json
 
 

@@ -18,6 +18,7 @@ from onceproof.harness.record.events import (
     FaultHealed,
     FaultNotDone,
     FaultTarget,
+    NodeExited,
     RecordsDeleted,
     Stalled,
 )
@@ -90,6 +91,8 @@ class Monitor:
                 return f"fault {event.fault}: healed"
             case FaultNotDone():
                 return f"{event.kind}: {event.fault}: {event.reason}"
+            case NodeExited():
+                return f"{event.node} exited with status {event.code}, and no fault caused it"
             case Stalled():
                 return f"stalled: {event.reason}"
             case Died():

@@ -21,8 +21,9 @@ from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError, WorkloadError
 from onceproof.harness.base.progress import Progress
-from onceproof.harness.cluster import pool
+from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.cluster.exits import Exit, Exits
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Wired
 from onceproof.harness.context.fault import fault as fault_named
@@ -36,6 +37,7 @@ from onceproof.harness.record import manifest
 from onceproof.harness.record.events import (
     Event,
     HarnessFailed,
+    NodeExited,
     NotTidied,
     Ready,
     RunDescribed,
@@ -96,6 +98,7 @@ class Run:
         )
         self._nemesis = Nemesis(self.context)
         self._monitor = Monitor(self.context, self.progress)
+        self._exits: Exits | None = None
         self._started_wall = time.time()
 
     def all(self, at_rest: Callable[["Run"], Any] | None = None) -> Results:
@@ -130,6 +133,7 @@ class Run:
         """
         self.progress.phase("work")
         self.describe()
+        self._exits = self.cluster.watch_exits(self._on_exit)
         self._start_request_proxy()
         self.make_topics()
         self.workers.start()
@@ -148,6 +152,13 @@ class Run:
         else:
             self._nemesis.leave_out()
         self.workers.finish_generator(self.plan.lasts_s + _WORK_MARGIN_S)
+
+    def _on_exit(self, exit: Exit) -> None:
+        """Record an exit that nothing planned. Without Toxiproxy or the request proxy, the run cannot go on."""
+        self.history.append("harness", NodeExited(node=exit.node, code=exit.code))
+        if exit.node not in topology.NODES and self.workers.failure is None:
+            says = f"{exit.node} exited with status {exit.code}, so that no client reaches the cluster any more"
+            self.workers.failure = HarnessError(says)
 
     def heal(self) -> None:
         """Undo whatever may still be broken. Raises DeadlineError when the brokers do not all come back."""
@@ -235,6 +246,8 @@ class Run:
         """End every process, heal the cluster and delete the run's topics. It may be called more than once."""
         self._nemesis.give_up()
         self._monitor.stop()
+        if self._exits is not None:
+            self._exits.close()
         self.workers.close()
         topics = self.names.topics.values()
         for tidy in (self.cluster.take_wire_out, self.cluster.heal, lambda: self.cluster.admin.delete_topics(topics)):

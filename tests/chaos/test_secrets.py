@@ -8,9 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import docker
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from onceproof.harness.base import paths
+from onceproof.harness.cluster import pool
+from onceproof.harness.cluster.containers import LABEL
+from onceproof.harness.model.spec import ClusterSpec
 
 SCENARIO = """
 name = "with-secrets"
@@ -59,3 +64,23 @@ def test_no_file_of_a_run_or_of_the_cache_has_a_password(tmp_path: Path) -> None
     again = json.loads((folder / "plan.json").read_text())["scenario"]
     assert again["client"] == {"config": {"sasl.password": "***"}}
     assert again["cluster"]["settings"] == {"ssl.truststore.password": "***"}
+
+
+@pytest.mark.chaos
+def test_settings_reach_the_brokers_as_they_are_and_containers_are_confined() -> None:
+    """None of these settings becomes a variable of Compose, a comment, or a second setting."""
+    wanted: dict[str, str | int | float | bool] = {
+        "sasl.kerberos.kinit.cmd": "a$b ${HOME} # y; c=d \\e 'f' \"g\" \u00fc\nONCEPROOF_DATA=/etc",
+        "sasl.oauthbearer.scope.claim.name": "x # y",
+        "auto.create.topics.enable": False,
+    }
+    with pool.lease(ClusterSpec(settings=wanted), keep=False) as cluster:
+        client = AdminClient({"bootstrap.servers": cluster.bootstrap(0)})
+        [(_, asked)] = client.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).items()
+        found = asked.result(20)
+        assert {name: found[name].value for name in wanted} == {**wanted, "auto.create.topics.enable": "false"}
+        assert str(cluster.folder / "data") in (cluster.folder / "cluster.env").read_text()
+        for container in docker.from_env().containers.list(filters={"label": f"{LABEL}={cluster.address.name}"}):
+            limits = container.attrs["HostConfig"]
+            assert limits["ReadonlyRootfs"] and limits["CapDrop"] == ["ALL"] and not limits["Privileged"]
+            assert 0 < limits["Memory"] <= 2 << 30 and 0 < limits["PidsLimit"] <= 1000
