@@ -26,7 +26,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from onceproof.harness.record.results import Finding
+from onceproof.harness.record.results import Finding, Reason
 from onceproof.verifiers import atomicity, inputs, protection, zombies
 from onceproof.verifiers.evidence import causes, fingerprints, membership, suspects
 from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, Check, Judged
@@ -46,15 +46,25 @@ _OWN = ["source_partition", *TRANSACTION]
 
 def _judge(tables: Tables) -> Judged:
     compared = tables.sizes("commits", "outputs", "transactions")
+    reasons = _open(tables)
     beyond, above = explained(tables, _CLASS, _beyond_end(tables)), _above(tables)
     if not tables.gone_from("__consumer_offsets"):
         above += _apart(tables) + _without_outputs(tables) + _back(tables) if tables.workload.sends_positions else []
     if not beyond and not above:
-        return Judged(compared=compared)
+        return Judged(compared=compared, reasons=reasons)
     count = len(beyond) + sum(each.count for each in above)
     samples = [*beyond, *(sample for each in above for sample in each.samples)]
     found = Finding(cls=_CLASS, count=count, says=_SAYS, samples=samples[: tables.samples_max])
-    return Judged(compared=compared, findings=[found])
+    return Judged(compared=compared, findings=[found], reasons=reasons)
+
+
+def _open(tables: Tables) -> list[Reason]:
+    """Return a reason if a committed offset waits for the marker of its transaction: it may still be aborted."""
+    still = rows(tables.all_commits.where("fate = 'open'").select("log", "offset").orderBy("log", "offset"))
+    if not still:
+        return []
+    first = f"the first at __consumer_offsets/{still[0]['log']} offset {still[0]['offset']}"
+    return [Reason(kind="stalled", says=f"{len(still)} committed offsets are in transactions that are open, {first}")]
 
 
 def _above(tables: Tables) -> list[Finding]:

@@ -27,6 +27,7 @@ from onceproof.harness.record.events import (
     FaultFailed,
     FaultInjected,
     HarnessFailed,
+    Interrupted,
     NodeExited,
     Outcome,
     Quiesced,
@@ -185,6 +186,7 @@ def _troubles(events: Events) -> list[Reason]:
         Reason(kind="unplanned-failure", says=f"{each.node} exited with status {each.code}, and no fault caused it")
         for each in events.of(NodeExited)
     ]
+    reasons += [Reason(kind="interrupted", says=each.reason) for each in events.of(Interrupted)]
     reasons += [Reason(kind="workload-error", says=each.reason) for each in events.of(WorkloadFailed)]
     reasons += [Reason(kind="harness-error", says=each.reason) for each in events.of(FaultFailed)]
     if events.first(Quiesced) is None:

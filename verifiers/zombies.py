@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.events import Assigned, Began
+from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position
 from onceproof.verifiers.evidence.spark import rows, small, unless_empty
@@ -177,7 +178,18 @@ def _judge(tables: Tables) -> Judged:
         findings += finding(
             tables, "zombie-write", says, positions, partial(position, tables), order=("partition", "offset")
         )
-    return Judged(compared=tables.sizes("batches", "commits"), findings=findings)
+    return Judged(compared=tables.sizes("batches", "commits"), findings=findings, reasons=_unassigned(tables))
+
+
+def _unassigned(tables: Tables) -> list[Reason]:
+    """Return a reason if workers committed offsets of a partition that no worker was assigned, by the history."""
+    if tables.workload.wiring.assignment != "group":
+        return []
+    committed = {row["partition"] for row in rows(tables.commits.select("partition").distinct())}
+    if not (missing := sorted(committed - _assigned(tables).keys())):
+        return []
+    says = f"no worker reported that the group assigned it partition {', '.join(map(str, missing))} of the input"
+    return [Reason(kind="indeterminate", says=f"{says}, so commits of members without a partition are not known")]
 
 
 def _batch(tables: Tables, row: Any) -> Sample:

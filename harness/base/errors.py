@@ -4,6 +4,15 @@
 Neither says anything about Kafka.
 """
 
+import difflib
+from collections.abc import Iterable
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean …?" with the known name that is most like another one, or an empty string."""
+    alike = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {alike[0]}?" if alike else ""
+
 
 class BadInput(Exception):
     """A scenario, option or run folder cannot be used.

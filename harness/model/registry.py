@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
-from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.model.system import System
 from onceproof.harness.model.workload import Workload
@@ -98,7 +98,8 @@ def _get(kind: Kind, name: str) -> Any:
         return _from_file(kind, name)
     found = _entries(kind).get(name)
     if found is None:
-        raise BadInput(f"unknown {kind} {name!r}; allowed: {', '.join(names(kind))}, or FILE.py:NAME")
+        alike = suggestion(name, names(kind))
+        raise BadInput(f"unknown {kind} {name!r}{alike}; allowed: {', '.join(names(kind))}, or FILE.py:NAME")
     try:
         return found.load()
     except (Exception, SystemExit) as error:  # a module may raise anything

@@ -127,6 +127,13 @@ class NodeExited(Event):
     code: int
 
 
+class Interrupted(Event):
+    """Somebody interrupted the run; the verdict is `unknown: interrupted`."""
+
+    kind: ClassVar = "interrupted"
+    reason: str
+
+
 class WorkloadFailed(Event):
     """The code of the workload fails again and again; the verdict is `unknown: workload-error`."""
 

@@ -8,6 +8,7 @@ otherwise any reason makes it `unknown`. Safety and liveness are kept apart: a r
     unknown: vacuous         a fault, or a condition that it needs, did not occur
     unknown: indeterminate   the tables do not determine the answer
     unknown: unplanned-failure  a node failed that no fault of the plan stopped
+    unknown: interrupted     somebody interrupted the run
     unknown: workload-error  the code of the workload fails, and nothing is claimed about the system
     unknown: harness-error   the harness failed, and nothing is claimed about the system
 
@@ -29,7 +30,9 @@ SCHEMA_VERSION = 2
 SAMPLES_MAX = 10
 Mode = Literal["full", "ledger"]
 Verdict = Literal["valid", "unknown", "invalid"]
-ReasonKind = Literal["stalled", "vacuous", "indeterminate", "unplanned-failure", "workload-error", "harness-error"]
+ReasonKind = Literal[
+    "stalled", "vacuous", "indeterminate", "unplanned-failure", "interrupted", "workload-error", "harness-error"
+]
 _CONFIG = ConfigDict(extra="forbid")  # of each model in results.json
 
 

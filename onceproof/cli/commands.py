@@ -20,7 +20,7 @@ from rich.table import Table
 
 from onceproof.harness.artifacts import clients, jars
 from onceproof.harness.base import paths
-from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import registry
 from onceproof.harness.model.scenario import Expect, Scenario
@@ -38,7 +38,7 @@ AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
 
 def run(options: argparse.Namespace) -> int:
     """Run a scenario, or all scenarios in a folder, and print each verdict with the path of its report."""
-    from onceproof.harness.model import scenario
+    from onceproof.harness.model import plan, scenario
     from onceproof.suite import batch, preflight
 
     files = find(options.scenario)
@@ -47,10 +47,14 @@ def run(options: argparse.Namespace) -> int:
     preflight.machine(options.spark_master)
     for path, each in loaded.items():
         preflight.check(each, str(path))
-    _prepare((each.cluster.version, each.workload.client) for each in loaded.values())
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
-    runs = [(each, seed + number) for number in range(options.times) for each in loaded.values()]
+    runs = [(each, seed + number) for number in range(options.count) for each in loaded.values()]
     named = {each.name: str(path) for path, each in loaded.items()} if len(files) > 1 else {}
+    if options.dry_run:
+        for each, seed in runs:
+            _say(plan.make(each, seed).to_json().rstrip())
+        return AS_EXPECTED
+    _prepare((each.cluster.version, each.workload.client) for each in loaded.values())
 
     def command(each: Scenario, seed: int) -> str:
         said = _repeat_command(each, seed, named.get(each.name, str(options.scenario)))
@@ -157,7 +161,7 @@ def matrix(options: argparse.Namespace) -> int:
         clients=options.client,
         features=options.feature,
         protocols=options.group_protocol,
-        times=options.times,
+        times=options.count,
     )
     wanted = list(matrix.cells(scenarios, axes))
     before = matrix.read_json(options.against) if options.against else None
@@ -208,17 +212,17 @@ def soak(options: argparse.Namespace) -> int:
 
     wanted = options.scenarios or [paths.scenarios_dir() / "soak"]
     loaded = [_with_random(scenario.load(file)) for path in wanted for file in find(path)]
-    preflight.writable(options.folder)
+    preflight.writable(options.runs)
     preflight.machine(options.spark_master)
     for each in loaded:
         preflight.check(each, each.name)
     _prepare((each.cluster.version, each.workload.client) for each in loaded)
     with Progress(quiet=options.quiet) as progress:
         how = batch.Options(
-            folder=options.folder, progress=progress, master=options.spark_master, command=_repeat_command
+            folder=options.runs, progress=progress, master=options.spark_master, command=_repeat_command
         )
         done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say)
-    (options.folder / "soak.md").write_text(done.summary())
+    (options.runs / "soak.md").write_text(done.summary())
     _say(done.summary())
     return AS_EXPECTED if done.held else NOT_AS_EXPECTED
 
@@ -228,7 +232,7 @@ def bench(options: argparse.Namespace) -> int:
     from onceproof.bench import verify, wire
     from onceproof.suite import preflight
 
-    preflight.writable(options.folder)
+    preflight.writable(options.runs)
     preflight.machine(options.spark_master)
     if options.what == "wire":
         with Progress(quiet=options.quiet) as progress:
@@ -236,7 +240,7 @@ def bench(options: argparse.Namespace) -> int:
                 records=options.records,
                 sizes=options.sizes,
                 rounds=options.rounds,
-                folder=options.folder,
+                folder=options.runs,
                 progress=progress,
             )
         _say(wire.table(rates))
@@ -247,7 +251,7 @@ def bench(options: argparse.Namespace) -> int:
             records=options.records,
             sizes=options.sizes,
             rounds=options.rounds,
-            folder=options.folder,
+            folder=options.runs,
             progress=progress,
             master=options.spark_master,
         )
@@ -288,35 +292,6 @@ def images(options: argparse.Namespace) -> int:
     from onceproof.harness.artifacts import images
 
     _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
-    return AS_EXPECTED
-
-
-def list_all(options: argparse.Namespace) -> int:
-    """Print all scenarios, workloads, faults, checks and systems, or write the catalogue's page."""
-    from onceproof.harness.model import registry
-    from onceproof.suite import catalogue, preflight
-
-    if options.page:
-        preflight.writable_file(options.page)
-        measured = catalogue.measured(options.times) if options.times else catalogue.Measured()
-        options.page.write_text(catalogue.page(measured))
-        return AS_EXPECTED
-    table = Table("scenario", "pipeline", "faults", "expected", "what it shows", box=None)
-    for each in catalogue.entries():
-        table.add_row(f"{each.folder}/{each.name}", each.pipeline, each.faults, each.expected, each.about)
-    console = Console()
-    console.print(table)
-    abouts = {
-        "workload": {name: registry.workload(name).about for name in registry.names("workload")},
-        "fault": {name: registry.fault(name).about for name in registry.names("fault")},
-        "check": {name: registry.get("check", name).claim for name in registry.names("check")},
-        "system": {name: registry.system(name).about for name in registry.names("system")},
-    }
-    for title, entries in abouts.items():
-        listed = Table(title, "description", box=None)
-        for name, about in sorted(entries.items()):
-            listed.add_row(name, about)
-        console.print(listed)
     return AS_EXPECTED
 
 
@@ -387,8 +362,11 @@ def find(path: Path) -> list[Path]:
     for candidate in names:
         if path.name in (candidate.name, candidate.stem) and len(path.parts) == 1:
             return [candidate]
-    allowed = ", ".join(name.stem for name in names)
-    raise BadInput(f"{path}: no such scenario; a TOML file, or one of {allowed} is expected")
+    stems = [name.stem for name in names]
+    says = (
+        f"{path}: no such scenario{suggestion(path.stem, stems)}; a TOML file, or one of {', '.join(stems)} is expected"
+    )
+    raise BadInput(says)
 
 
 def _run_folder(folder: Path) -> None:

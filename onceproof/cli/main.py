@@ -1,13 +1,15 @@
-"""The command line of onceproof. Exit status: 0 as expected, 1 not as expected, 2 bad input, 3 the harness failed.
+"""The command line of onceproof. Exit status: 0 as expected, 1 not as expected, 2 bad input, 3 the harness failed,
+130 interrupted.
 
 onceproof setup [--dry-run, --no-install]   install what a run needs, or say what is missing
 onceproof doctor                        say what is missing and how to get it
-onceproof list                          list scenarios, workloads, faults, checks and systems
+onceproof list [WORD]                   list scenarios, workloads, faults, checks and systems
+onceproof runs                          list runs with their verdicts
 onceproof run SCENARIO [--seed N] [--kafka V] [--keep]      run a scenario, print the verdict and the report's path
-onceproof run FOLDER [--times N]        run all scenarios of a folder on shared clusters, and write a summary page
+onceproof run FOLDER [--count N]        run all scenarios of a folder on shared clusters, and write a summary page
 onceproof check FILE…                   say whether scenarios can be run, without a cluster
 onceproof matrix SCENARIO… --kafka V,V --client C,C     run all combinations and print one table
-onceproof soak [--runs N] [--seed S]    run many plans with random faults and summarise them
+onceproof soak [--count N] [--seed S]   run many plans with random faults and summarise them
 onceproof bench verify [--records N]    measure how long a verdict takes, compared with other readers of the topics
 onceproof bench wire                    measure what the request proxy costs a pipeline
 onceproof verify RUN                    judge a run's folder again
@@ -27,13 +29,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onceproof.cli import audit, check, commands, signals
+from onceproof.cli import audit, check, commands, listing, signals
 from onceproof.cli.commands import BAD_INPUT, FAILED
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, HarnessError
 from onceproof.harness.model.spec import FEATURE
 
 _DIGITS_MAX = 30
+_STATUSES = (
+    "Exit status: 0 as expected, 1 not as expected, 2 bad input, 3 the harness failed, 130 interrupted by Ctrl-C "
+    "(143 by SIGTERM, 129 by SIGHUP)."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         print("onceproof: interrupted; everything that it started has ended", file=sys.stderr)  # noqa: T201
-        return FAILED
+        return signals.status()
     except Exception as error:
         if not _of_the_machine(error):
             traceback.print_exc()
@@ -73,8 +79,10 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line, with one subparser for each command."""
-    parser = _Parser(prog="onceproof", description="Prove exactly-once on real Kafka clusters.")
-    parser.add_argument("--version", action="version", version=f"onceproof {importlib.metadata.version('onceproof')}")
+    parser = _Parser(prog="onceproof", description="Prove exactly-once on real Kafka clusters.", epilog=_STATUSES)
+    parser.add_argument(
+        "-v", "--version", action="version", version=f"onceproof {importlib.metadata.version('onceproof')}"
+    )
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     _add_run(subcommands)
@@ -102,12 +110,7 @@ def parser() -> argparse.ArgumentParser:
     images = subcommands.add_parser("images", help="build the images of a Kafka release")
     images.add_argument("version", nargs="?", default=DEFAULT_KAFKA)
     images.set_defaults(command=commands.images)
-    listing = subcommands.add_parser("list", help="list scenarios, workloads, faults, checks and systems")
-    listing.add_argument("--page", type=Path, metavar="FILE", help="write the catalogue to this Markdown file instead")
-    listing.add_argument(
-        "--times", type=Path, metavar="FOLDER", help="with --page: include the times of the runs in this folder"
-    )
-    listing.set_defaults(command=commands.list_all)
+    listing.add(subcommands)
     setup = subcommands.add_parser("setup", help="install what a run needs")
     setup.add_argument(
         "--dry-run", action="store_true", help="say what is there and what would be done; change nothing"
@@ -153,13 +156,14 @@ def _add_run(subcommands: Any) -> None:
     )
     run.add_argument("--faults", choices=["random"], help="add faults that are drawn from the seed")
     run.add_argument("--no-faults", action="store_true", help="leave out all faults; the run is then vacuous")
-    run.add_argument("--times", type=_positive, default=1, metavar="N", help="run each scenario N times")
+    run.add_argument("--count", type=_positive, default=1, metavar="N", help="run each scenario N times")
     run.add_argument(
         "--mode",
         choices=["full", "ledger"],
         default="full",
         help="full: read the input topic; ledger: trust the acknowledgements (default: full)",
     )
+    run.add_argument("--dry-run", action="store_true", help="check the scenario, print the plan, and run nothing")
     run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
     run.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the run's folder (default: runs)")
     run.add_argument("--quiet", action="store_true", help="print the verdict only")
@@ -193,7 +197,7 @@ def _add_matrix(subcommands: Any) -> None:
     matrix.add_argument(
         "--group-protocol", type=_listed(_protocol), default=[], metavar="P,P", help="classic, consumer"
     )
-    matrix.add_argument("--times", type=_positive, default=1, metavar="N", help="run each cell N times")
+    matrix.add_argument("--count", type=_positive, default=1, metavar="N", help="run each cell N times")
     matrix.add_argument(
         "--seed", type=_seed, help="seed of the first run, incremented for each later run (default: random)"
     )
@@ -213,13 +217,13 @@ def _add_matrix(subcommands: Any) -> None:
 def _add_soak_and_bench(subcommands: Any) -> None:
     soak = subcommands.add_parser("soak", help="run many plans with random faults and summarise them")
     soak.add_argument("scenarios", type=Path, nargs="*", help="TOML files or folders (default: scenarios/soak)")
-    soak.add_argument(
-        "--runs", type=_positive, default=50, dest="count", metavar="N", help="number of runs (default: 50)"
-    )
+    soak.add_argument("--count", type=_positive, default=50, metavar="N", help="number of runs (default: 50)")
     soak.add_argument(
         "--seed", type=_seed, default=1, help="seed of the first run, incremented for each later run (default: 1)"
     )
-    soak.add_argument("--folder", type=Path, default=Path("runs/soak"), help="folder of the runs (default: runs/soak)")
+    soak.add_argument(
+        "--runs", type=Path, default=Path("runs/soak"), help="parent of the runs' folders (default: runs/soak)"
+    )
     soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
     soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     soak.set_defaults(command=commands.soak)
@@ -236,7 +240,7 @@ def _add_soak_and_bench(subcommands: Any) -> None:
         "--rounds", type=_positive, default=3, metavar="N", help="measurements of each reader (default: 3)"
     )
     bench.add_argument(
-        "--folder", type=Path, default=Path("runs/bench"), help="folder of the results (default: runs/bench)"
+        "--runs", type=Path, default=Path("runs/bench"), help="parent of the runs' folders (default: runs/bench)"
     )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
     bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)

@@ -17,6 +17,14 @@ _FIRST = "onceproof: interrupted; ending everything that it started (once more: 
 _SECOND = "onceproof: ended at once; `onceproof clean` removes the containers that it may have left"
 
 
+_received = signal.SIGINT
+
+
+def status() -> int:
+    """Return the exit status of a command that a signal interrupted: 128 plus the number of the signal."""
+    return 128 + _received
+
+
 def listen() -> None:
     """Handle the signals, except those that the process was told to ignore.
 
@@ -27,8 +35,10 @@ def listen() -> None:
             signal.signal(each, _end)
 
 
-def _end(_signal: int, _frame: FrameType | None) -> None:
+def _end(number: int, _frame: FrameType | None) -> None:
     """End the work by a KeyboardInterrupt. The next signal ends the process."""
+    global _received
+    _received = signal.Signals(number)
     for each in _HEARD:
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, _end_at_once)

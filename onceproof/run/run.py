@@ -37,6 +37,7 @@ from onceproof.harness.record import manifest
 from onceproof.harness.record.events import (
     Event,
     HarnessFailed,
+    Interrupted,
     NodeExited,
     NotTidied,
     Ready,
@@ -210,10 +211,14 @@ class Run:
     def broken(self, error: BaseException) -> Results:
         """Write and return the results of a run that failed with `error`.
 
-        The verdict is `unknown: workload-error` for a WorkloadError, and otherwise `unknown: harness-error`.
+        The verdict is `unknown`, with the reason `interrupted`, `workload-error` or `harness-error`.
         """
-        if isinstance(error, WorkloadError):
-            kind: ReasonKind = "workload-error"
+        kind: ReasonKind
+        if isinstance(error, KeyboardInterrupt):
+            kind, says = "interrupted", "the run was interrupted before its verdict"
+            self.history.append("harness", Interrupted(reason=says))
+        elif isinstance(error, WorkloadError):
+            kind = "workload-error"
             says = self._redact(str(error))
             self.history.append("harness", WorkloadFailed(reason=says))
         else:

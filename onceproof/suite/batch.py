@@ -5,7 +5,10 @@ batch.write_page(lines, folder)              writes <folder>/index.html
 """
 
 import json
+import os
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
@@ -64,11 +67,14 @@ def run(
     Raises HarnessError when a cluster does not come up, and BadInput when Spark does not accept a workload's SQL.
     """
     lines: list[Line] = []
+    began = time.monotonic()
     clusters = Clusters(keep=options.keep, say=options.progress.say)
     try:
         for number, (scenario, seed) in enumerate(runs):
             clusters.keep_only(each.cluster for each, _ in runs[number:])
             options.progress.seconds.clear()
+            if len(runs) > 1:
+                options.progress.say(_where(number, len(runs), time.monotonic() - began))
             options.progress.phase("up")
             analysed = spark_warmup.start_spark(options.master, scenario.workload.name)
             cluster = clusters.get(scenario.cluster)
@@ -84,7 +90,12 @@ def run(
                 mode=options.mode,
                 faults=options.faults,
             )
-            results = one.all()
+            _link(one.folder)
+            try:
+                results = one.all()
+            except KeyboardInterrupt:
+                options.progress.say(f"interrupted: {one.folder}")
+                raise
             options.progress.phase("down")
             line = _line(one, results, dict(options.progress.seconds))
             lines.append(line)
@@ -92,6 +103,21 @@ def run(
     finally:
         clusters.close()
     return lines
+
+
+def _where(number: int, total: int, spent_s: float) -> str:
+    """Return how far a batch is: "3 of 67, about 30 min left"."""
+    left = f", about {spent_s / number * (total - number) / 60:.0f} min left" if number else ""
+    return f"{number + 1} of {total}{left}"
+
+
+def _link(folder: Path) -> None:
+    """Let the link `latest` next to a run's folder name it. A file system without links does without."""
+    link, work = folder.parent / "latest", folder.parent / f".latest-{os.getpid()}"
+    with suppress(OSError):
+        work.unlink(missing_ok=True)
+        work.symlink_to(folder.name)
+        work.replace(link)
 
 
 def write_page(lines: list[Line], folder: Path) -> Path:

@@ -1,7 +1,7 @@
 """List every scenario with its pipeline, its faults, what it shows, the expected verdict, and its duration.
 
 onceproof list                                      prints it on the terminal
-onceproof list --page FILE --times runs/all-…       writes it as a page, with the results of that folder's runs
+onceproof list --page FILE --runs runs/all-…       writes it as a page, with the results of that folder's runs
 """
 
 import json
@@ -20,7 +20,7 @@ from onceproof.harness.record.events import FaultTarget
 _COLUMNS = "| scenario | what it shows | pipeline | faults | expected | s |\n|---|---|---|---|---|---|"
 _HEAD = """# Catalogue
 
-These are the scenarios that come with onceproof (`onceproof list --page FILE --times FOLDER` writes this page). The
+These are the scenarios that come with onceproof (`onceproof list --page FILE --runs FOLDER` writes this page). The
 column s has the seconds from the end of the previous run to the end of this one, on a cluster that was already up; it
 is the median if the scenario ran more than once.
 """

@@ -1,6 +1,6 @@
 """Execute a soak: many runs with faults drawn from seeds, and a bound on the probability of a violation.
 
-    onceproof soak --runs 50 --seed 1
+    onceproof soak --count 50 --seed 1
 
 The scenarios in scenarios/soak take turns, and each run has a seed of its own. The folders of valid runs are removed.
 If n independent runs are valid and none is invalid, the probability p of a violation in such a run is, with 95%

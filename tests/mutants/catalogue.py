@@ -44,6 +44,11 @@ class Mutant:
     unknown: str = ""
 
     @property
+    def harmless(self) -> bool:
+        """Whether the run must be valid, as far as the checks decide it."""
+        return self.about.startswith(("Harmless", "Ledger mode, harmless"))
+
+    @property
     def workload(self) -> str:
         name: str = json.loads(_recorded(self.run).plan_json)["scenario"]["workload"]["name"]
         return self.pipeline or name

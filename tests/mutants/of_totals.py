@@ -165,7 +165,7 @@ def totals_under_one_key(run: RunData) -> Expected:
     return {"corrupted": wrong}
 
 
-@mutant(TOTALS)
+@mutant(TOTALS, unknown="sums/0: 405 visible in the log, the reader saw 404 records")
 def total_unread_in_an_incomplete_partition(run: RunData) -> Expected:
     """Nothing is asserted: the reader missed a total, and the next one of its key continues from it."""
     run.outputs.remove(pick(run, "sums"))

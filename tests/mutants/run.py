@@ -84,40 +84,53 @@ class Packs:
         return [(*mutant, each) for mutant, each in zip(expected, found, strict=True)]
 
 
-def _pack(mutant: Mutant) -> tuple[str, str]:
-    """Runs of one pipeline can be judged together, but for those that must be alone."""
-    return (mutant.name if mutant.alone else mutant.workload), mutant.mode
+def _pack(mutant: Mutant) -> tuple[str, str, bool]:
+    """Runs of one pipeline can be judged together, but for those that must be alone, and harmless ones only by
+    themselves: nobody says of which run in a folder a reason is."""
+    return (mutant.name if mutant.alone or mutant.unknown else mutant.workload), mutant.mode, mutant.harmless
 
 
 def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mutant, Expected, Found]]:
-    """The mutants that are not found as they should be: another class, another place, or something where nothing is."""
-    return [each for each in judged if each[2].findings != each[1]]
+    """The mutants that are not found as they should be: another class, another place, something where nothing is, no
+    reason where something is not known, or a reason where all is well."""
+    reasons = [each for found in judged for each in found[2].reasons if " × " not in each]
+    return [each for each in judged if each[2].findings != each[1] or not _rightly_known(each[0], reasons)]
+
+
+def _rightly_known(mutant: Mutant, reasons: Sequence[str]) -> bool:
+    if mutant.unknown:
+        return any(mutant.unknown in each for each in reasons)
+    return not (mutant.harmless and reasons)
 
 
 def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as work:
         packs = Packs(Path(work))
-        judged = [each for pack in packs.each() for each in packs.judge(sessions.session(), pack)]
+        judged_by_pack = [packs.judge(sessions.session(), pack) for pack in packs.each()]
         damaged = list(damage.survivors(Path(work) / "damage"))
     sessions.stop()
-    wrong = survivors(judged)
-    table = _table(judged, damaged)
+    wrong = [each for one in judged_by_pack for each in survivors(one)]
+    judged = [each for one in judged_by_pack for each in one]
+    table = _table(judged, damaged, {each.name for each, _, _ in wrong})
     for name in arguments:
         Path(name).write_text(_HEAD + table)
     print(table)  # noqa: T201
     for each, wanted, found in wrong:
-        print(f"{each.name}: wanted {wanted}, found {found}"[:3000])  # noqa: T201
+        print(f"{each.name}: wanted {wanted} {each.unknown}, found {found}"[:3000])  # noqa: T201
     bad = [f"{name}: {says}" for name, _, says in damaged if says]
     print("\n".join(bad), f"\n{len(judged) + len(damaged)} mutants, {len(wrong) + len(bad)} survived")  # noqa: T201
     return 1 if wrong or bad else 0
 
 
-def _table(judged: Sequence[tuple[Mutant, Expected, Found]], damaged: Sequence[tuple[str, str, str]]) -> str:
+def _table(
+    judged: Sequence[tuple[Mutant, Expected, Found]], damaged: Sequence[tuple[str, str, str]], survived: set[str]
+) -> str:
     """All mutants in Markdown."""
     lines = ["| mutant | run | what was changed | expected and found |", "|---|---|---|---|"]
-    for each, wanted, found in judged:
+    for each, wanted, _ in judged:
         says = ", ".join(f"{cls} × {len(places)}" for cls, places in sorted(wanted.items())) or "nothing"
-        mark = "" if found.findings == wanted else "**SURVIVED** "
+        says = f"unknown: … {each.unknown} …" if each.unknown else says
+        mark = "**SURVIVED** " if each.name in survived else ""
         lines.append(f"| {each.name} | {each.run} | {each.about} | {mark}{says} |")
     for name, reason, wrong in damaged:
         mark = "**SURVIVED** " if wrong else ""

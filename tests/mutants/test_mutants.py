@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from onceproof.verifiers.evidence import spark as sessions
 from tests.mutants import damage
+from tests.mutants.catalogue import MUTANTS
 from tests.mutants.run import Packs, survivors
 
 
@@ -20,7 +21,16 @@ def spark() -> Iterator[SparkSession]:
 def test_no_mutant_survives(spark: SparkSession, tmp_path: Path) -> None:
     packs = Packs(tmp_path)
     wrong = [each for pack in packs.each() for each in survivors(packs.judge(spark, pack))]
-    assert [(each.name, wanted, found.findings) for each, wanted, found in wrong] == []
+    assert [(each.name, wanted, each.unknown, found.findings, found.reasons) for each, wanted, found in wrong] == []
+
+
+def test_a_mutant_is_harmless_unknown_or_found() -> None:
+    """What a mutant's text says is what is expected of it."""
+    for each in MUTANTS.values():
+        _, expected = each.make()
+        said = each.about.lower().removeprefix("ledger mode, ")
+        assert each.harmless == (not expected and not each.unknown), each.name
+        assert bool(each.unknown) == said.startswith("nothing is asserted"), each.name
 
 
 def test_damage_is_never_a_verdict_on_the_system(spark: SparkSession, tmp_path: Path) -> None:

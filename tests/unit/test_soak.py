@@ -72,6 +72,6 @@ def test_a_soak_holds_when_nothing_was_found_and_nine_in_ten_were_judged() -> No
 
 def test_a_soak_of_no_runs_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["soak", "--runs", "0"])
+        main(["soak", "--count", "0"])
     assert ended.value.code == 2
     assert "'0': allowed: a whole number from 1 to " in capsys.readouterr().err
