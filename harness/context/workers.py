@@ -16,10 +16,11 @@ from typing import Any
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import HarnessError, WorkloadError
+from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
-from onceproof.harness.context.process import EXIT_FATAL, EXIT_WORKLOAD, Child
+from onceproof.harness.context.failures import Failures
+from onceproof.harness.context.process import EXIT_FATAL, Child
 from onceproof.harness.model import registry
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.plan import TAIL_S, Plan
@@ -37,7 +38,6 @@ from onceproof.harness.record.events import (
 from onceproof.harness.record.history import History
 
 _RESTARTS_MAX = 60
-_FAILURES_MAX = 3  # of one worker in a row, without a transaction that it committed between them
 _RESTART_PAUSE_S = 0.3
 _STOP_DEADLINE_S = 25.0
 _OBSERVERS_DEADLINE_S = 75.0  # on a slow machine an observer may still wait for its first record
@@ -55,8 +55,7 @@ class Programs:
 class Workers:
     """All processes of one run. The methods are safe to use from several threads.
 
-    `crashes` has one line for each process that ended unexpectedly or reported an invalid event. `failure` is set when
-    the run must end: a worker fails again and again, or a container is gone that every link depends on.
+    `failures` has what went wrong with them.
     """
 
     def __init__(
@@ -88,9 +87,7 @@ class Workers:
         self._taken_over: dict[int, set[int]] = {}
         self._replaced: list[Child] = []
         self._stopping = False
-        self._failures: dict[int, int] = {}
-        self.crashes: list[str] = []
-        self.failure: HarnessError | None = None
+        self.failures = Failures()
 
     def start(self) -> None:
         """Start the workers, the observers and the generator, which sends no input before `send_load`."""
@@ -206,7 +203,9 @@ class Workers:
         """
         generator = self._children["generator"]
         generator.send("stop")
-        until("the generator to finish", lambda: not generator.running, deadline_s=deadline_s, abort=self.check)
+        until(
+            "the generator to finish", lambda: not generator.running, deadline_s=deadline_s, abort=self.failures.check
+        )
         generator.wait(5)
         if self._history.events().first(Finished, source="generator") is None:
             raise HarnessError(f"the generator ended early: {_tail(generator.log)}")
@@ -246,7 +245,7 @@ class Workers:
             incarnation = self._incarnations.get(worker, 0) + 1
             self._incarnations[worker] = incarnation
         if incarnation > _RESTARTS_MAX:
-            self.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and ended each time")
+            self.failures.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and ended each time")
             return
         stops = [
             {"phase": when.phase, "count": when.count, "fault": fault.id + moment}
@@ -325,7 +324,7 @@ class Workers:
             try:
                 event = parse({**raw, **extra})
             except ValueError as error:
-                self.crashes.append(f"{name} reported an invalid event: {error}")
+                self.failures.crashes.append(f"{name} reported an invalid event: {error}")
                 return
             self._remember(name, event)
             self._history.append(name, event)
@@ -350,7 +349,7 @@ class Workers:
             if isinstance(event, Began):
                 self._transactions[int(name.split("-")[1])] = event.transaction
             elif isinstance(event, Outcome) and event.type == "ok":
-                self._failures.pop(int(name.split("-")[1]), None)
+                self.failures.committed(int(name.split("-")[1]))
             elif isinstance(event, AtPhase):
                 self._fired.add(event.fault)
 
@@ -360,42 +359,21 @@ class Workers:
             crashed = code not in (0, EXIT_FATAL, -signal.SIGKILL)
             if not name.startswith("worker-"):
                 if crashed:
-                    self.crashes.append(f"{name} ended with exit status {code}: {_tail(child.log)}")
+                    self.failures.crashes.append(f"{name} ended with exit status {code}: {_tail(child.log)}")
                 return
             worker = int(name.split("-")[1])
             if crashed or (code == 0 and not child.told_to_stop):
-                self._failed(worker, child, code)
+                self.failures.ended(worker, code, _tail(child.log))
             with self._lock:
-                stay_down = self._stopping or worker in self._kept_down or child in self._replaced or self.failure
+                stay_down = (
+                    self._stopping or worker in self._kept_down or child in self._replaced or self.failures.fatal
+                )
             if not stay_down:
                 time.sleep(_RESTART_PAUSE_S)
                 if not self._stopping:
                     self._starter.submit(self._start_worker, worker)
 
         return ended
-
-    def _failed(self, worker: int, child: Child, code: int) -> None:
-        """Count an end of a worker that no fault and no error of its client explains."""
-        with self._lock:
-            self._failures[worker] = count = self._failures.get(worker, 0) + 1
-        said = _tail(child.log)
-        if code != EXIT_WORKLOAD:
-            self.crashes.append(f"worker-{worker} ended with exit status {code}: {said}")
-        if count >= _FAILURES_MAX and self.failure is None:
-            kind = WorkloadError if code == EXIT_WORKLOAD else HarnessError
-            what = said if code == EXIT_WORKLOAD else f"exit status {code}: {said}"
-            self.failure = kind(f"worker-{worker} ended {count} times in a row without a committed transaction: {what}")
-
-    def check(self) -> None:
-        """Raise `failure` if it is set."""
-        if self.failure is not None:
-            raise self.failure
-
-    def check_started(self) -> None:
-        """Raise `failure` if it is set, and HarnessError if a process has ended, as none may before the load."""
-        self.check()
-        if self.crashes:
-            raise HarnessError(self.crashes[0])
 
     def _worker(self, worker: int) -> Child:
         with self._lock:

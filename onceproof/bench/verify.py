@@ -119,7 +119,7 @@ class FillRun(Run):
                 Finished,
                 partial(is_from, f"worker-{worker}"),
                 deadline_s=_FILL_DEADLINE_S,
-                abort=self.workers.check_started,
+                abort=self.workers.failures.check_started,
             )
 
     def _filler(self, worker: int) -> dict[str, Any]:

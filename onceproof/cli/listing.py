@@ -63,7 +63,7 @@ def _entries() -> Iterable[Row]:
     from onceproof.suite import catalogue
 
     for each in catalogue.entries():
-        name = f"{each.folder}/{each.name}"
+        name = f"{each.folder}/{each.name}".removeprefix("./")
         told = {"pipeline": each.pipeline, "faults": each.faults, "expected": each.expected, "about": each.about}
         yield {"kind": "scenario", "name": name, **told}
     for name in registry.names("workload"):

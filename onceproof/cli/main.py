@@ -21,7 +21,9 @@ onceproof clean [--all]                 remove what interrupted or kept runs lef
 
 import argparse
 import importlib.metadata
+import os
 import re
+import signal
 import subprocess
 import sys
 import traceback
@@ -57,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("onceproof: interrupted; everything that it started has ended", file=sys.stderr)  # noqa: T201
         return signals.status()
+    except BrokenPipeError:  # `onceproof list | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except Exception as error:
         if not _of_the_machine(error):
             traceback.print_exc()

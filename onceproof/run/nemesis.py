@@ -61,7 +61,7 @@ class Nemesis:
         for thread in self._threads:
             left_s = max(0.0, deadline - time.monotonic())
             ended = partial(lambda thread: not thread.is_alive(), thread)
-            until(f"{thread.name} to end", ended, deadline_s=left_s, abort=self._context.workers.check)
+            until(f"{thread.name} to end", ended, deadline_s=left_s, abort=self._context.workers.failures.check)
 
     def leave_out(self) -> None:
         """Record each fault as missed instead of injecting it, so that the run is vacuous."""

@@ -36,7 +36,9 @@ def quiesce(context: FaultContext) -> None:
     """
     _or_stalled(
         context,
-        lambda: until("lag 0", lambda: lag(context) == 0, deadline_s=_LAG_DEADLINE_S, abort=context.workers.check),
+        lambda: until(
+            "lag 0", lambda: lag(context) == 0, deadline_s=_LAG_DEADLINE_S, abort=context.workers.failures.check
+        ),
     )
     context.workers.stop_workers()
     alive_until = time.monotonic()

@@ -145,7 +145,7 @@ class Run:
             "the generator's first records",
             Sent,
             deadline_s=_READY_DEADLINE_S,
-            abort=self.workers.check_started,
+            abort=self.workers.failures.check_started,
         )
         if self._faults:
             self._nemesis.start()
@@ -157,9 +157,9 @@ class Run:
     def _on_exit(self, exit: Exit) -> None:
         """Record an exit that nothing planned. Without Toxiproxy or the request proxy, the run cannot go on."""
         self.history.append("harness", NodeExited(node=exit.node, code=exit.code))
-        if exit.node not in topology.NODES and self.workers.failure is None:
+        if exit.node not in topology.NODES:
             says = f"{exit.node} exited with status {exit.code}, so that no client reaches the cluster any more"
-            self.workers.failure = HarnessError(says)
+            self.workers.failures.end(HarnessError(says))
 
     def heal(self) -> None:
         """Undo whatever may still be broken. Raises DeadlineError when the brokers do not all come back."""
@@ -171,14 +171,14 @@ class Run:
     def quiesce(self) -> None:
         """Bring the run to rest (`run.quiesce`). Raises the failure of the workers if there is one."""
         self.progress.phase("quiesce")
-        self.workers.check()
+        self.workers.failures.check()
         quiesce.quiesce(self.context)
         self._monitor.stop()
 
     def collect(self) -> None:
         """Save the nodes' logs and fill the run's tables. Raises as `verifiers.collect.collect` does."""
         self.progress.phase("collect")
-        for crash in self.workers.crashes:
+        for crash in self.workers.failures.crashes:
             self.history.append("harness", HarnessFailed(reason=crash))
         for witnessed in vacuity.witnessed(self.plan, self.history.events()):
             self.history.append("harness", witnessed)
@@ -224,7 +224,7 @@ class Run:
         else:
             kind, says = (
                 "harness-error",
-                self._redact("; ".join([f"{type(error).__name__}: {error}", *self.workers.crashes])),
+                self._redact("; ".join([f"{type(error).__name__}: {error}", *self.workers.failures.crashes])),
             )
             self.history.append("harness", HarnessFailed(reason=says))
         self.progress.say(says)
@@ -296,7 +296,7 @@ class Run:
             try:
                 parsed = parse({**event, "event": f"request-{kind}", "fault": rule})
             except ValueError as error:
-                self.workers.crashes.append(f"the request proxy reported an invalid event: {error}")
+                self.workers.failures.crashes.append(f"the request proxy reported an invalid event: {error}")
                 return
             self.history.append("request-proxy", parsed)
 
@@ -333,7 +333,7 @@ class Run:
                 Ready,
                 partial(is_from, source),
                 deadline_s=_READY_DEADLINE_S,
-                abort=self.workers.check_started,
+                abort=self.workers.failures.check_started,
             )
         if self.workers.fixed(0) is not None:
             return
