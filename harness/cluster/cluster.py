@@ -210,23 +210,25 @@ class Cluster:
 
     def kill(self, node: str) -> None:
         """Kill the node's process with SIGKILL. Killing a stopped node has no effect."""
-        self._planned.begin(node)
-        with already("is not running"):
+        with self._planned.down(node), already("is not running"):
             self._container(node).kill(signal="SIGKILL")
 
     def stop(self, node: str) -> None:
         """Stop the node with SIGTERM and wait for its controlled shutdown; send SIGKILL after 30 seconds."""
-        self._planned.begin(node)
-        self._container(node).stop(timeout=_STOP_DEADLINE_S)
+        with self._planned.down(node):
+            self._container(node).stop(timeout=_STOP_DEADLINE_S)
 
     def start(self, node: str) -> None:
         """Start a stopped node's container; return before the node is registered."""
         self._container(node).start()
         self._planned.end(node)
 
-    def watch_exits(self, on_exit: Callable[[Exit], None]) -> Exits:
-        """Return a watch that calls `on_exit` when a container exits that none of these methods stopped."""
-        return Exits(self._docker, self.address.name, self._planned, on_exit)
+    def watch_exits(self, on_exit: Callable[[Exit], None], on_blind: Callable[[str], None]) -> Exits:
+        """Return a watch that calls `on_exit` when a container exits that none of these methods stopped.
+
+        It calls `on_blind` with the reason if it cannot watch any more.
+        """
+        return Exits(self._docker, self.address.name, self._planned, on_exit, on_blind)
 
     def pause(self, node: str) -> None:
         """Freeze the node's processes (cgroup freezer): it answers nothing, and its connections stay open."""

@@ -1,7 +1,7 @@
 """Watches for containers of a cluster that exit although nothing in the run stopped them.
 
-    planned.begin("broker2"); planned.end("broker2")    an exit of broker2 in between is planned
-    exits = Exits(client, "op-3", planned, on_exit=note)
+    with planned.down("broker2"): …         exits of broker2 are planned from here to planned.end("broker2")
+    exits = Exits(client, "op-3", planned, on_exit=note, on_blind=fail)
 
 A broker that dies by itself, or by somebody else's hand, takes part in no fault of the plan. A run that does not notice
 would blame the pipeline for it, or be `valid` under failures that nobody recorded.
@@ -10,8 +10,8 @@ would blame the pipeline for it, or be `valid` under failures that nobody record
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,16 @@ class Planned:
             if not spans or spans[-1][1] < float("inf"):
                 spans.append([time.time(), float("inf")])
 
+    @contextmanager
+    def down(self, node: str) -> Iterator[None]:
+        """Stop a node in the block; it is down on purpose until `end`, or until now if the block raises an error."""
+        self.begin(node)
+        try:
+            yield
+        except BaseException:
+            self.end(node)
+            raise
+
     def end(self, node: str) -> None:
         """Record that a node was started again. This call is idempotent."""
         with self._lock:
@@ -55,10 +65,20 @@ class Exit:
 
 
 class Exits:
-    """A thread that calls `on_exit` with each exit that is not planned, from its creation until `close`."""
+    """A thread that calls `on_exit` with each exit that is not planned, from its creation until `close`.
 
-    def __init__(self, client: Any, name: str, planned: Planned, on_exit: Callable[[Exit], None]) -> None:
-        self._planned, self._on_exit = planned, on_exit
+    `on_blind` is called with the reason if the thread ends earlier.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        name: str,
+        planned: Planned,
+        on_exit: Callable[[Exit], None],
+        on_blind: Callable[[str], None],
+    ) -> None:
+        self._planned, self._on_exit, self._on_blind = planned, on_exit, on_blind
         self._events = client.events(
             since=time.time(), filters={"label": f"{LABEL}={name}", "event": "die"}, decode=True
         )
@@ -74,9 +94,14 @@ class Exits:
         self._thread.join(5)
 
     def _watch(self) -> None:
-        with suppress(Exception):  # raised when the stream is closed while it is read
+        says = "the engine ended its events"
+        try:
             for event in self._events:
                 told = event["Actor"]["Attributes"]
-                node, code = told[_SERVICE], int(told.get("exitCode", -1))
-                if not self._closed and not self._planned.includes(node, event["timeNano"] / 1e9):
+                node, code, at = told[_SERVICE], int(told.get("exitCode", -1)), event["timeNano"] / 1e9
+                if not self._closed and not self._planned.includes(node, at):
                     self._on_exit(Exit(node, code))
+        except Exception as error:  # of the stream, also when it is closed while it is read
+            says = f"{type(error).__name__}: {error}"
+        if not self._closed:
+            self._on_blind(f"exits of containers were not watched any more: {says}"[:300])

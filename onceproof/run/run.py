@@ -134,7 +134,7 @@ class Run:
         """
         self.progress.phase("work")
         self.describe()
-        self._exits = self.cluster.watch_exits(self._on_exit)
+        self._exits = self.cluster.watch_exits(self._on_exit, self._on_blind)
         self._start_request_proxy()
         self.make_topics()
         self.workers.start()
@@ -160,6 +160,9 @@ class Run:
         if exit.node not in topology.NODES:
             says = f"{exit.node} exited with status {exit.code}, so that no client reaches the cluster any more"
             self.workers.failures.end(HarnessError(says))
+
+    def _on_blind(self, says: str) -> None:
+        self.history.append("harness", HarnessFailed(reason=says))
 
     def heal(self) -> None:
         """Undo whatever may still be broken. Raises DeadlineError when the brokers do not all come back."""
