@@ -45,9 +45,12 @@ class Upgrade:
     params: ClassVar = UpgradeSpec
     needs: ClassVar = frozenset({"nodes"})
 
+    def prepare(self, spec: UpgradeSpec) -> None:
+        """Build the release's image if it is not there."""
+        images.kafka(spec.to)
+
     def inject(self, context: FaultContext, fault: PlannedFault[UpgradeSpec]) -> Undo:
-        """Build the release's image if it is not there; the restarts follow in `hold`."""
-        images.kafka(fault.spec.to)
+        """Record the release; the restarts follow in `hold`."""
         context.note(FaultTarget(fault=fault.id, role="every node", node=f"to {fault.spec.to}"))
         return lambda: None
 

@@ -9,6 +9,9 @@ import psutil
 
 from onceproof.harness.base.errors import HarnessError
 
+# Toxiproxy's API, that of the request proxy, and each lane of each broker (compose/cluster.yaml).
+_PUBLISHED = (0, 4, *(lane * 10 + broker for lane in range(5) for broker in (1, 2, 3)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
@@ -42,7 +45,7 @@ def free_address() -> Address:
     for number in range(100):
         ports, subnet = 190 + number, f"10.213.{number}"
         taken = any(used.startswith(f"{subnet}.") for used in (*subnets, *local))
-        if not taken and all(_port_free(ports * 100 + offset) for offset in (0, 1, 2, 3, 11, 21, 31, 41)):
+        if not taken and all(_port_free(ports * 100 + offset) for offset in _PUBLISHED):
             return Address(name=f"onceproof-{number:02d}-{secrets.token_hex(2)}", ports=ports, subnet=subnet)
     raise HarnessError(
         "no free block of a hundred ports in 19000 to 28999 with a free subnet in 10.213.0.0/24 to 10.213.99.0/24"

@@ -11,6 +11,7 @@ about runs.
 
 import json
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from testcontainers.compose import DockerCompose
 from onceproof.harness.artifacts import images
 from onceproof.harness.base import host, paths
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.errors import DeadlineError, HarnessError
 from onceproof.harness.base.redaction import Redaction
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.addresses import Address
@@ -38,6 +39,7 @@ from onceproof.harness.cluster.request_proxy import Wire
 from onceproof.harness.model import registry
 from onceproof.harness.model.spec import ClusterSpec
 
+_COMPOSE_DEADLINE_S = 180
 _UP_DEADLINE_S = 90
 _PROXY_DEADLINE_S = 20.0
 _STOP_DEADLINE_S = 30
@@ -112,11 +114,26 @@ class Cluster:
     def up(self) -> None:
         """Start all containers and wait until three brokers are registered.
 
-        Raises HarnessError when Compose fails, and DeadlineError after 90 seconds.
+        Raises HarnessError when Compose fails, and DeadlineError after 90 seconds. The message says which nodes do not
+        run, with their last lines, and where the logs of all nodes are kept.
         """
-        self._start()
-        until("three registered brokers", self._registered, deadline_s=_UP_DEADLINE_S, every_s=0.5)
+        try:
+            self._start()
+            until("three registered brokers", self._registered, deadline_s=_UP_DEADLINE_S, every_s=0.5)
+        except HarnessError as error:
+            raise type(error)(f"{error}{self._why_not_up()}") from None
         self._keep_formatted()
+
+    def _why_not_up(self) -> str:
+        """Keep the logs of a cluster that did not start, and return the last line of each node that does not run."""
+        folder, said = paths.home() / "failed" / self.address.name, ""
+        for node in (*topology.NODES, "toxiproxy"):
+            with suppress(Exception):  # there may be no such container, or no engine
+                self.collect_log(node, folder, since_s=0)
+                if self.state(node) != "running":
+                    lines = (folder / f"{node}.log").read_text(errors="replace").strip().splitlines()
+                    said += f"; {node} is {self.state(node)}: {' '.join(lines[-1:])[:300]}"
+        return f"{said}; the nodes' logs are in {folder}" if folder.exists() else said
 
     def _start(self, *services: str, profile: str | None = None) -> None:
         """Start these services, or all of them; recreate a service whose image has changed. Raises HarnessError."""
@@ -124,15 +141,17 @@ class Cluster:
             context=self.system.compose(),
             compose_file_name="cluster.yaml",
             env_file=str(self.folder / "cluster.env"),
-            wait=False,
             profiles=[profile] if profile else None,
-            services=list(services) or None,
         )
-        try:
-            compose.start()
-        except Exception as error:
-            stderr = getattr(error, "stderr", b"") or b""
-            raise HarnessError(f"docker compose up: {stderr.decode(errors='replace')[-400:] or error}") from error
+        command = [*compose.docker_compose_command(), "up", "--detach", *services]
+        try:  # compose.start() has no deadline
+            subprocess.run(
+                command, cwd=self.system.compose(), capture_output=True, check=True, timeout=_COMPOSE_DEADLINE_S
+            )
+        except subprocess.TimeoutExpired:
+            raise DeadlineError(f"waited {_COMPOSE_DEADLINE_S} s for docker compose up to end") from None
+        except subprocess.CalledProcessError as error:
+            raise HarnessError(f"docker compose up: {error.stderr.decode(errors='replace')[-400:]}") from None
 
     def down(self) -> None:
         """Remove the containers, networks and data of the cluster. This call is idempotent."""
@@ -303,15 +322,15 @@ class Cluster:
         The complete logs of containers that `replace` removed come first. Values of settings that may be secrets are
         replaced.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        redact = Redaction(self.spec.settings)
-
-        def collect(node: str) -> None:
-            log: bytes = self._container(node).logs(since=since_s, timestamps=False)
-            (folder / f"{node}.log").write_bytes(redact.data(self._replaced.get(node, b"") + log))
-
         with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
-            list(pool.map(collect, (*topology.NODES, "toxiproxy")))
+            list(pool.map(lambda node: self.collect_log(node, folder, since_s=since_s), (*topology.NODES, "toxiproxy")))
+
+    def collect_log(self, node: str, folder: Path, *, since_s: float) -> None:
+        """Write a container's log as `collect_logs` does."""
+        folder.mkdir(parents=True, exist_ok=True)
+        log: bytes = self._container(node).logs(since=since_s, timestamps=False)
+        redact = Redaction(self.spec.settings)
+        (folder / f"{node}.log").write_bytes(redact.data(self._replaced.get(node, b"") + log))
 
     def _container(self, node: str) -> Any:
         return self._docker.containers.get(f"{self.address.name}-{node}-1")

@@ -8,7 +8,9 @@ any reason. A kept cluster is checked before each run; one that is not healthy i
 """
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -47,12 +49,12 @@ def lease(spec: ClusterSpec, *, keep: bool, say: Say = lambda _: None) -> Iterat
         if keep and spec.has_secrets:
             say(f"cluster {cluster.address.name} is not kept, because it has settings that may be secrets")
         keep = keep and not cluster.used_up and not spec.has_secrets
-        if not keep:
-            say(f"removing cluster {cluster.address.name}")
-            cluster.down()
-        lock.release()
-        if not keep:
-            Path(lock.lock_file).unlink(missing_ok=True)
+        try:
+            if not keep:
+                say(f"removing cluster {cluster.address.name}")
+                cluster.down()
+        finally:
+            _give_back(lock, keep=keep)
 
 
 class Clusters:
@@ -183,8 +185,10 @@ def _take(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
             return kept, lock
         say(f"removing the kept cluster {name}, which is not healthy")
         _kill_processes(kept.folder)
-        kept.down()
-        lock.release()
+        try:
+            kept.down()
+        finally:
+            lock.release()
     return _make(spec, say)
 
 
@@ -200,7 +204,7 @@ def _reopen(name: str, spec: ClusterSpec) -> Cluster | None:
 
 def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
     paths.clusters_dir().mkdir(parents=True, exist_ok=True)
-    with FileLock(paths.clusters_dir() / ".addresses.lock", timeout=_OTHERS_DEADLINE_S):  # one cluster starts at a time
+    with FileLock(_addresses_lock(), timeout=_OTHERS_DEADLINE_S):  # one cluster starts at a time
         address = free_address()
         lock = FileLock(paths.clusters_dir() / f"{address.name}.lock", thread_local=False)
         lock.acquire(timeout=0)
@@ -210,11 +214,23 @@ def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
             cluster.write_files()
             cluster.up()
         except BaseException:
-            cluster.down()
-            lock.release()
-            Path(lock.lock_file).unlink(missing_ok=True)
+            try:
+                cluster.down()
+            finally:
+                _give_back(lock, keep=False)
             raise
     return cluster, lock
+
+
+def _addresses_lock() -> Path:
+    """Return the lock under which addresses are chosen: one for all homes, which share the engine and the ports."""
+    return Path(tempfile.gettempdir()) / f"onceproof-{os.getuid()}-addresses.lock"
+
+
+def _give_back(lock: FileLock, *, keep: bool) -> None:
+    lock.release()
+    if not keep:
+        Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def _kill_processes(folder: Path) -> int:

@@ -99,6 +99,18 @@ class Wired(Protocol[SpecIn]):
 
 
 @runtime_checkable
+class Prepared(Protocol[SpecIn]):
+    """A fault that needs something that takes long to get: an image, or jars."""
+
+    def prepare(self, spec: SpecIn) -> None:
+        """Build or download it, before the workload starts, so that the fault strikes when it begins.
+
+        Raises BadInput when there is no such thing, and HarnessError when it cannot be had.
+        """
+        ...
+
+
+@runtime_checkable
 class Drawn(Protocol):
     """A fault that the table `[random]` of a scenario can draw from the seed."""
 

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from onceproof.harness.artifacts import clients, jars
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.base.progress import Progress
+from onceproof.harness.base.text import shown
 from onceproof.harness.model import registry
 from onceproof.harness.model.scenario import Expect, Scenario
 from onceproof.harness.model.spec import RandomSpec, WorkloadSpec
@@ -384,16 +386,19 @@ def _print_results(results: Results, folder: Path) -> None:
     """Print a verdict with its findings, its reasons, the counts, and the path of the report."""
     colours = {"valid": "green", "unknown": "yellow", "invalid": "red"}
     console = Console(highlight=False)
-    said = f"[bold {colours[results.verdict]}]{results.name}: {results.headline}[/]  ({results.expectation})"
+    headline, expectation = (
+        escape(shown(each)) for each in (f"{results.name}: {results.headline}", results.expectation)
+    )
+    said = f"[bold {colours[results.verdict]}]{headline}[/]  ({expectation})"
     console.print(said, soft_wrap=True)
     for finding in results.findings:
-        console.print(f"  {finding.cls} × {finding.count}: {finding.says}", markup=False, soft_wrap=True)
+        console.print(shown(f"  {finding.cls} × {finding.count}: {finding.says}"), markup=False, soft_wrap=True)
         for sample in list(finding.samples)[:3]:
             where = f"{sample['topic']}/{sample['partition']} offset {sample['offset']}"
             number = f", input number {sample['number']}" if "number" in sample else ""
             console.print(f"    {where}{number}", markup=False, soft_wrap=True)
     for reason in results.reasons:
-        console.print(f"  {reason.kind}: {reason.says}", markup=False, soft_wrap=True)
+        console.print(shown(f"  {reason.kind}: {reason.says}"), markup=False, soft_wrap=True)
     counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in results.counts.items())
     console.print(counts, markup=False, soft_wrap=True)
     console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)

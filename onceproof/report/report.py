@@ -7,7 +7,6 @@ the history up to that point.
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import jinja2
 from pydantic import TypeAdapter
@@ -18,6 +17,7 @@ from onceproof.harness.record.events import ClientFailed, FaultBegins, FaultTarg
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Results
 from onceproof.report import charts
+from onceproof.report.junit import Case, junit
 
 _PHASES = TypeAdapter(dict[str, float])
 
@@ -47,7 +47,7 @@ def write(folder: Path) -> Path:
     )
     target = folder / "report.html"
     target.write_text(page, encoding="utf-8")
-    (folder / "junit.xml").write_text(_junit(judged), encoding="utf-8")
+    (folder / "junit.xml").write_text(junit("onceproof", [_case(judged)]), encoding="utf-8")
     return target
 
 
@@ -118,19 +118,10 @@ def _own_errors(events: Events) -> dict[str, str]:
     return {code: says for code, says in own_errors.MEANING.items() if code in met}
 
 
-def _junit(results: Results) -> str:
-    """Return junit.xml with one test case, which fails if the result is not as expected."""
-    failure = ""
-    if not results.as_expected:
-        lines = [f"{finding.cls} × {finding.count}: {finding.says}" for finding in results.findings]
-        lines += [f"{reason.kind}: {reason.says}" for reason in results.reasons]
-        failure = f"<failure message={quoteattr(results.expectation)}>{_escaped(chr(10).join(lines))}</failure>"
-    return (
-        f'<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="onceproof" tests="1" '
-        f'failures="{int(not results.as_expected)}"><testcase classname="onceproof" name={quoteattr(results.name)}>'
-        f"{failure}</testcase></testsuite>\n"
-    )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+def _case(results: Results) -> Case:
+    """Return the test case of a run, which fails if the result is not as expected."""
+    if results.as_expected:
+        return Case(name=results.name)
+    lines = [f"{finding.cls} × {finding.count}: {finding.says}" for finding in results.findings]
+    lines += [f"{reason.kind}: {reason.says}" for reason in results.reasons]
+    return Case(name=results.name, failure=results.expectation, text="\n".join(lines))

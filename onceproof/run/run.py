@@ -25,7 +25,7 @@ from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.cluster.exits import Exit, Exits
 from onceproof.harness.context.context import FaultContext
-from onceproof.harness.context.fault import Wired
+from onceproof.harness.context.fault import Prepared, Wired
 from onceproof.harness.context.fault import fault as fault_named
 from onceproof.harness.context.workers import Programs, Workers
 from onceproof.harness.judge import vacuity
@@ -135,6 +135,7 @@ class Run:
         self.progress.phase("work")
         self.describe()
         self._exits = self.cluster.watch_exits(self._on_exit, self._on_blind)
+        self._prepare_faults()
         self._start_request_proxy()
         self.make_topics()
         self.workers.start()
@@ -290,6 +291,12 @@ class Run:
     def _versions(self) -> dict[str, str]:
         packages = ("onceproof", "confluent-kafka", "pyspark")
         return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
+
+    def _prepare_faults(self) -> None:
+        for planned in self.plan.faults:
+            kind = fault_named(planned.name)
+            if isinstance(kind, Prepared):
+                kind.prepare(planned.spec)
 
     def _start_request_proxy(self) -> None:
         """Put the request proxy into the links that need it, before work begins, since it closes their connections."""

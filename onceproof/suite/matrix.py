@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from html import escape
 from itertools import product
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record.results import Results
+from onceproof.report.junit import Case, junit
 from onceproof.run.run import Run
 from onceproof.suite import batch
 from onceproof.suite.batch import Line
@@ -190,16 +190,12 @@ def write_junit(table: Sequence[Cell], folder: Path) -> None:
     """Write junit.xml with a test case for each cell; a cell that was not run is a skipped test case."""
     cases = []
     for cell in table:
-        inner = "" if cell.as_expected else f"<failure message={quoteattr(cell.expectation)}/>"
-        if cell.as_expected is None:
-            inner = f"<skipped message={quoteattr(cell.result)}/>"
         name = " ".join(filter(None, columns(cell)[:5]))
-        cases.append(f'<testcase classname="onceproof" name={quoteattr(name)}>{inner}</testcase>')
-    failed, skipped = (sum(cell.as_expected is each for cell in table) for each in (False, None))
-    (folder / "junit.xml").write_text(
-        f'<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="onceproof matrix" tests="{len(table)}" '
-        f'failures="{failed}" skipped="{skipped}">{"".join(cases)}</testsuite>\n'
-    )
+        if cell.as_expected is None:
+            cases.append(Case(name=name, skipped=cell.result))
+        else:
+            cases.append(Case(name=name, failure="" if cell.as_expected else cell.expectation))
+    (folder / "junit.xml").write_text(junit("onceproof matrix", cases), encoding="utf-8")
 
 
 COLUMNS = ("scenario", "kafka", "client", "features", "group protocol", "transaction.version in force", "result")

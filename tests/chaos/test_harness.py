@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import psutil
 import pytest
 
 from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import pool
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.cluster.containers import LABEL
@@ -115,3 +117,18 @@ def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: s
     client = docker.from_env()
     assert client.containers.get(bystander).status == "running"
     client.close()
+
+
+@pytest.mark.chaos
+def test_a_cluster_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message has the last line of a broker that refuses its settings; its log is kept, its container is not."""
+    monkeypatch.setattr("onceproof.harness.cluster.cluster._UP_DEADLINE_S", 20)
+    spec = ClusterSpec(settings={"log.segment.bytes": "many"})
+    with pytest.raises(HarnessError) as failed, pool.lease(spec, keep=True):
+        pass
+    told = str(failed.value)
+    assert "broker1 is exited: " in told
+    logs = Path(told.rpartition("the nodes' logs are in ")[2])
+    assert "log.segment.bytes" in (logs / "broker1.log").read_text()
+    assert of_cluster(logs.name) == (0, 0)
+    shutil.rmtree(logs)

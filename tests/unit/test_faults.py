@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from onceproof.harness.cluster import topology
-from onceproof.harness.context.fault import Witness
+from onceproof.harness.context.fault import Prepared, Witness
 from onceproof.harness.context.fault import fault as fault_named
 from onceproof.harness.judge.vacuity import vacuous
 from onceproof.harness.model import registry
@@ -259,3 +259,12 @@ def test_less_load_than_was_asked_for_shows_less() -> None:
     [reason] = vacuous(plan, Events(map(_event, [told[0], {**told[1], "acknowledged": 99}])))
     assert reason.kind == "vacuous"
     assert "99" in reason.says
+
+
+def test_an_upgrade_has_its_image_before_the_workload_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    monkeypatch.setattr("onceproof.harness.artifacts.images.kafka", built.append)
+    upgrade = fault_named("upgrade")
+    assert isinstance(upgrade, Prepared)
+    upgrade.prepare(upgrade.params(name="upgrade", to="4.3.1", at_s=1))
+    assert built == ["4.3.1"]
