@@ -166,6 +166,8 @@ def matrix(options: argparse.Namespace) -> int:
         times=options.count,
     )
     wanted = list(matrix.cells(scenarios, axes))
+    if options.resume:
+        wanted = matrix.resumed(wanted, matrix.read_json(options.resume / "matrix.json"))
     before = matrix.read_json(options.against) if options.against else None
     if options.dry_run:
         _table(matrix.COLUMNS, (matrix.columns(cell) for cell, _ in wanted))
@@ -177,7 +179,8 @@ def matrix(options: argparse.Namespace) -> int:
         if not cell.result:
             preflight.check(each, each.name)
     _prepare((cell.kafka, cell.client) for cell, _ in wanted if not cell.result)
-    folder = preflight.writable(options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S"))
+    new = options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S")
+    folder = preflight.writable(options.resume or new)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     statuses = [AS_EXPECTED]
 
@@ -189,9 +192,10 @@ def matrix(options: argparse.Namespace) -> int:
         how = batch.Options(folder=folder, progress=progress, command=_repeat_command, master=options.spark_master)
         found = matrix.run(wanted, seed, how, done)
     _table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
-    matrix.write_json(found, told or folder / "matrix.json")
-    matrix.write_junit(found, folder)
-    _say(f"matrix: {matrix.write_page(found, folder)}")
+    matrix.write(found, folder)
+    if told:
+        matrix.write_json(found, told)
+    _say(f"matrix: {folder / 'matrix.html'}")
     if before is not None:
         changed = matrix.changes(before, found)
         _say("\n".join(changed) if changed else f"no result has changed since {options.against}")
@@ -223,7 +227,8 @@ def soak(options: argparse.Namespace) -> int:
         how = batch.Options(
             folder=options.runs, progress=progress, master=options.spark_master, command=_repeat_command
         )
-        done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say)
+        before = soak.read(options.runs / "soak.json") if options.resume else None
+        done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say, done=before)
     (options.runs / "soak.md").write_text(done.summary())
     _say(done.summary())
     return AS_EXPECTED if done.held else NOT_AS_EXPECTED

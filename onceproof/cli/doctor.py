@@ -45,7 +45,7 @@ def checks() -> Iterator[Need]:
     yield Need(what=f"Compose {compose or ''}", ok=bool(re.match(r"v?([2-9]|\d\d)", compose)), how=f"v2: {_SETUP}")
     java = re.search(r'version "(\d+)', _answers("java", "-version"))
     enough = bool(java and int(java[1]) >= 17)
-    yield Need(what=f"Java {java[1] if java else ''}", ok=enough, how=f"17 or later: {_SETUP}")
+    yield Need(what=f"Java {java[1] if java else ''}", ok=enough, how=f"17 to 22: {_SETUP}")
     yield _memory(info)
     yield from _disks(info)
     for tag in (images.BASE_IMAGE, images.PYTHON_IMAGE, images.TOXIPROXY_IMAGE):

@@ -212,6 +212,12 @@ def _add_matrix(subcommands: Any) -> None:
     matrix.add_argument(
         "--against", type=Path, metavar="FILE", help="compare with an earlier --json; exit status 1 if a cell differs"
     )
+    matrix.add_argument(
+        "--resume",
+        type=Path,
+        metavar="FOLDER",
+        help="run only the cells without a result in an earlier matrix's folder",
+    )
     matrix.add_argument("--dry-run", action="store_true", help="print the cells and run none")
     matrix.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the matrix's folder (default: runs)")
     matrix.add_argument("--quiet", action="store_true", help="print the table only")
@@ -229,6 +235,7 @@ def _add_soak_and_bench(subcommands: Any) -> None:
     soak.add_argument(
         "--runs", type=Path, default=Path("runs/soak"), help="parent of the runs' folders (default: runs/soak)"
     )
+    soak.add_argument("--resume", action="store_true", help="continue after the runs that soak.json in --runs has")
     soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
     soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     soak.set_defaults(command=commands.soak)

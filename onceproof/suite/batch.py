@@ -64,13 +64,17 @@ def run(
 ) -> list[Line]:
     """Execute all runs and return their lines; `done` is called after each run.
 
-    Raises HarnessError when a cluster does not come up, and BadInput when Spark does not accept a workload's SQL.
+    A file `stop` in the folder of `options` ends the batch before its next run, and is removed. Raises HarnessError
+    when a cluster does not come up, and BadInput when Spark does not accept a workload's SQL.
     """
     lines: list[Line] = []
     began = time.monotonic()
     clusters = Clusters(keep=options.keep, say=options.progress.say)
     try:
         for number, (scenario, seed) in enumerate(runs):
+            if number and _told_to_stop(options.folder):
+                options.progress.say(f"stopped after {number} of {len(runs)} runs, because there was a file stop")
+                break
             clusters.keep_only(each.cluster for each, _ in runs[number:])
             options.progress.seconds.clear()
             if len(runs) > 1:
@@ -103,6 +107,12 @@ def run(
     finally:
         clusters.close()
     return lines
+
+
+def _told_to_stop(folder: Path) -> bool:
+    there = (folder / "stop").exists()
+    (folder / "stop").unlink(missing_ok=True)
+    return there
 
 
 def _where(number: int, total: int, spent_s: float) -> str:

@@ -105,10 +105,14 @@ def run(
 ) -> list[Cell]:
     """Run every cell that is possible, with the seeds from `seed` on, and return all cells with their results.
 
-    `done` is called after each run. Raises HarnessError when a cluster does not come up.
+    matrix.json, matrix.html and junit.xml are written after each run, and `done` is called. Raises HarnessError when a
+    cluster does not come up.
     """
     found: dict[int, Cell] = {}
     todo = [index for index, (cell, _) in enumerate(wanted) if not cell.result]
+
+    def table() -> list[Cell]:
+        return [found.get(index, cell) for index, (cell, _) in enumerate(wanted)]
 
     def after(one: Run, results: Results, line: Line) -> None:
         index = todo[len(found)]
@@ -123,10 +127,28 @@ def run(
             expectation=line.expectation,
             report=f"{one.folder.name}/report.html",
         )
+        write(table(), options.folder)
         done(found[index], results)
 
     batch.run([(wanted[index][1], seed + number) for number, index in enumerate(todo)], options, after)
-    return [found.get(index, cell) for index, (cell, _) in enumerate(wanted)]
+    return table()
+
+
+def write(table: Sequence[Cell], folder: Path) -> None:
+    """Write the cells as matrix.json, matrix.html and junit.xml."""
+    write_json(table, folder / "matrix.json")
+    write_junit(table, folder)
+    write_page(table, folder)
+
+
+def resumed(wanted: Sequence[tuple[Cell, Scenario]], before: Sequence[Cell]) -> list[tuple[Cell, Scenario]]:
+    """Return the cells of a matrix with the results that an earlier, incomplete one has already.
+
+    Raises BadInput when the earlier one is of other cells.
+    """
+    if [columns(each)[:5] for each, _ in wanted] != [columns(each)[:5] for each in before]:
+        raise BadInput("--resume: the matrix in this folder has other cells than the command")
+    return [(old if old.result else cell, scenario) for (cell, scenario), old in zip(wanted, before, strict=True)]
 
 
 def write_page(table: Sequence[Cell], folder: Path) -> Path:

@@ -13,13 +13,18 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record.results import Results
 from onceproof.run.run import Run
 from onceproof.suite import batch
 from onceproof.suite.batch import Line
 
+_LINES = TypeAdapter(list[Line])
 _CONFIDENCE = 0.95
 _UNKNOWN_AT_MOST = 0.1  # the share of unknown runs above which a soak proves too little
 
@@ -78,15 +83,35 @@ class Soak:
         return "\n".join(lines) + "\n"
 
 
+def read(path: Path) -> Soak:
+    """Return the soak whose runs so far are in a soak.json. Raises BadInput when the file cannot be read."""
+    try:
+        return Soak(lines=_LINES.validate_json(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: this is not a file of the runs of a soak: {str(error).splitlines()[0]}") from None
+
+
 def soak(
-    scenarios: Sequence[Scenario], *, runs: int, seed: int, options: batch.Options, say: Callable[[str], None]
+    scenarios: Sequence[Scenario],
+    *,
+    runs: int,
+    seed: int,
+    options: batch.Options,
+    say: Callable[[str], None],
+    done: Soak | None = None,
 ) -> Soak:
     """Execute `runs` runs of the scenarios in turn, with the seeds from `seed` on, and return the soak.
 
-    `soak.json` in the folder of `options` is rewritten after each run, and `say` gets a line about it. Raises
-    HarnessError when a cluster does not come up.
+    `done` has runs that need not be repeated. `soak.json` and `soak.md` in the folder of `options` are rewritten after
+    each run, and `say` gets a line about it. Raises HarnessError when a cluster does not come up, and BadInput when
+    `done` has runs with other scenarios or seeds.
     """
-    done = Soak()
+    done = done or Soak()
+    wanted = [(scenarios[number % len(scenarios)], seed + number) for number in range(runs)]
+    for line, (scenario, its_seed) in zip(done.lines, wanted, strict=False):
+        if (line.scenario, line.seed) != (scenario.name, its_seed):
+            has, needs = f"{line.scenario}, seed {line.seed}", f"{scenario.name}, seed {its_seed}"
+            raise BadInput(f"{options.folder / 'soak.json'}: the soak to resume has {has}; allowed: {needs}")
 
     def after(run: Run, _results: Results, line: Line) -> None:
         if line.verdict == "valid":
@@ -94,7 +119,8 @@ def soak(
             line = replace(line, folder=None)
         done.lines.append(line)
         (options.folder / "soak.json").write_text(json.dumps([asdict(each) for each in done.lines], indent=1) + "\n")
+        (options.folder / "soak.md").write_text(done.summary())
         say(f"{len(done.lines)}/{runs}  {line.scenario}, seed {line.seed}: {line.headline}")
 
-    batch.run([(scenarios[number % len(scenarios)], seed + number) for number in range(runs)], options, after)
+    batch.run(wanted[len(done.lines) :], options, after)
     return done

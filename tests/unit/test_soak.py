@@ -1,12 +1,19 @@
 """Random periods are drawn as they say, and a soak's bound follows from what was judged."""
 
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
 import pytest
 
 from onceproof.cli.main import main
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import plan
 from onceproof.harness.model.scenario import Scenario, parse
+from onceproof.suite import batch, matrix
 from onceproof.suite.batch import Line
-from onceproof.suite.soak import Soak
+from onceproof.suite.soak import Soak, read, soak
 
 
 def scenario(periods: int) -> Scenario:
@@ -75,3 +82,36 @@ def test_a_soak_of_no_runs_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
         main(["soak", "--count", "0"])
     assert ended.value.code == 2
     assert "'0': allowed: a whole number from 1 to " in capsys.readouterr().err
+
+
+def test_a_soak_that_is_resumed_has_the_same_runs(tmp_path: Path) -> None:
+    (tmp_path / "soak.json").write_text(json.dumps([asdict(line) for line in soaked("valid", "unknown").lines]))
+    before = read(tmp_path / "soak.json")
+    assert before.lines == soaked("valid", "unknown").lines
+    with Progress(quiet=True) as progress:
+        how = batch.Options(folder=tmp_path, progress=progress, command=lambda *_: "")
+        copy = scenario(1).model_copy(update={"name": "copy"})
+        assert (
+            soak([copy], runs=2, seed=0, options=how, say=lambda _: None, done=before) is before
+        )  # there is nothing left to run
+        with pytest.raises(BadInput, match="the soak to resume has copy, seed 0; allowed: copy, seed 5"):
+            soak([copy], runs=2, seed=5, options=how, say=lambda _: None, done=before)
+    (tmp_path / "soak.json").write_text('[{"scenario": "copy"}]')
+    with pytest.raises(BadInput, match="this is not a file of the runs of a soak"):
+        read(tmp_path / "soak.json")
+
+
+def test_a_matrix_that_is_resumed_keeps_its_results() -> None:
+    wanted = list(matrix.cells([scenario(1)], matrix.Axes(kafka=["4.3.1", "4.2.0"], features={})))
+    done = [replace(wanted[0][0], result="valid", as_expected=True, seed=4), wanted[1][0]]
+    again = matrix.resumed(wanted, done)
+    assert [cell.result for cell, _ in again] == ["valid", ""]
+    with pytest.raises(BadInput, match="other cells than the command"):
+        matrix.resumed(wanted, done[:1])
+
+
+def test_a_file_stop_ends_a_batch(tmp_path: Path) -> None:
+    assert not batch._told_to_stop(tmp_path)
+    (tmp_path / "stop").touch()
+    assert batch._told_to_stop(tmp_path)
+    assert not batch._told_to_stop(tmp_path)
