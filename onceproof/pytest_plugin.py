@@ -196,6 +196,7 @@ def chaos_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
         yield clusters
     finally:
         clusters.close()
+        spark_warmup.wait()  # a module that another thread imports is there in part only
         spark = sys.modules.get("onceproof.verifiers.evidence.spark")
         if spark is not None:
             spark.stop()

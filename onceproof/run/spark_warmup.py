@@ -8,6 +8,7 @@ The SQL of a registered workload is not waited for, since the tests of the packa
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
@@ -17,6 +18,8 @@ from onceproof.harness.base.errors import BadInput, HarnessError
 
 _NICE = 15
 _ANALYSIS_DEADLINE_S = 180.0
+_WARM_DEADLINE_S = 120.0
+_threads: list[threading.Thread] = []
 
 
 def start_spark(master: str = "local[2]", workload: str = "") -> Callable[[], None]:
@@ -26,7 +29,9 @@ def start_spark(master: str = "local[2]", workload: str = "") -> Callable[[], No
     BadInput when Spark does not accept it, and HarnessError when there is no answer within three minutes.
     """
     answer: Future[BadInput | None] = Future()
-    threading.Thread(target=_start, args=(master, workload, answer), name="starts Spark", daemon=True).start()
+    thread = threading.Thread(target=_start, args=(master, workload, answer), name="starts Spark", daemon=True)
+    _threads.append(thread)
+    thread.start()
 
     def analysed() -> None:
         if ":" not in workload:
@@ -39,6 +44,13 @@ def start_spark(master: str = "local[2]", workload: str = "") -> Callable[[], No
             raise problem
 
     return analysed
+
+
+def wait(deadline_s: float = _WARM_DEADLINE_S) -> None:
+    """Wait, at most so many seconds, until nothing starts any more, so that Spark can be stopped."""
+    until = time.monotonic() + deadline_s
+    while _threads:
+        _threads.pop().join(max(0.0, until - time.monotonic()))
 
 
 def _start(master: str, workload: str, answer: "Future[BadInput | None]") -> None:

@@ -71,7 +71,10 @@ BAD = {
         'the client of the generator refuses it: No such configuration property: "max.block.ms"',
     ),
     "a check of no file": (f'checks = ["none.py:X"]\n{GOOD}', "checks[0]: check 'none.py:X': no Python file"),
-    "an unknown check": (f'checks = ["odrer"]\n{GOOD}', "checks[0]: unknown check 'odrer'; allowed: "),
+    "an unknown check": (
+        f'checks = ["odrer"]\n{GOOD}',
+        "checks[0]: unknown check 'odrer'; did you mean order?; allowed: ",
+    ),
     "more records than the disk holds": (
         work("records = 100_000_000\nrecord_bytes = 1_000_000"),
         "workload.records: 100000000 records of 1000000 bytes, in 2 topics with 3 replicas: 600,000 GB; allowed: ",
