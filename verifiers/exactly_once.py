@@ -204,9 +204,19 @@ def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
     """Return the inputs that a delete beyond the committed offset may have removed before they were read.
 
     Each is an input partition, the first offset, and the offset after the last. The range is empty if the latter is
-    not the higher one.
+    not the higher one. A consumer may have read beyond the committed offset before the delete, so the range begins
+    after the last input in it that has an output: one that is missing before it was read, and is lost.
     """
-    return [(mark.partition, mark.position, mark.low_watermark) for mark in tables.deletes]
+    skipped = []
+    for mark in tables.deletes:
+        first = mark.position
+        if first < mark.low_watermark:
+            there = F.col("source_offset").between(first, mark.low_watermark - 1)
+            read = tables.outputs.where(there & (F.col("source_partition") == mark.partition))
+            [last] = rows(read.agg(F.max("source_offset").alias("last")))
+            first = first if last["last"] is None else last["last"] + 1
+        skipped.append((mark.partition, first, mark.low_watermark))
+    return skipped
 
 
 def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:

@@ -44,6 +44,17 @@ def lost_before_a_skip(run: RunData) -> Expected:
 
 
 @mutant(DELETES)
+def lost_in_the_span_of_a_skip(run: RunData) -> Expected:
+    """The consumer had read three inputs beyond the position before it skipped the rest; one of them is missing."""
+    expected = skipped_by_a_reset(run)
+    mark = _mark(run)
+    mark["position"] -= 3
+    row = run.made_of(0, mark["position"] + 1)
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
+
+
+@mutant(DELETES)
 def lost_after_a_skip(run: RunData) -> Expected:
     """The first input at the log start is missing too: that is no reset's doing."""
     expected = skipped_by_a_reset(run)
