@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from onceproof.verifiers.evidence.tables import TRANSACTION
 from tests.mutants.catalogue import (
     ABORTS,
     ZOMBIE,
@@ -80,20 +81,20 @@ def nobody_said_who_was_assigned(run: RunData) -> Expected:
 def assigned_back(run: RunData) -> Expected:
     """Harmless: the first owner commits again, since the group had given the partition back to it."""
     first, *_, last = turns(run, 0)
-    rows = [row for row in each_of(run, "output", 0) if same_transaction(row, last)]
-    for each in (*rows, last):
-        each.update({key: first[key] for key in ("worker", "incarnation")})
-    told = next(
-        e
-        for e in run.events
-        if e["event"] == "assigned"
-        and e["source"] == f"worker-{first['worker']}"
-        and e["incarnation"] == first["incarnation"]
-    )
-    again = {**told, "at": 1e9, "t": 1e9, "partitions": [0]}
-    begun = next(e for e in run.events if e["event"] == "begin")
-    owner = {"source": told["source"], "incarnation": told["incarnation"], "transaction": last["transaction"]}
-    run.events[2:2] = [again, {**begun, **owner, "at": 2e9, "t": 2e9}]
+    told = [
+        each
+        for each in run.events
+        if each["event"] in ("begin", "invoke", "outcome")
+        and (worker_of(each), each["incarnation"], each["transaction"]) == tuple(last[key] for key in TRANSACTION)
+    ]
+    owner = {key: first[key] for key in ("worker", "incarnation")}
+    for each in [row for row in (*run.outputs, *run.commits) if same_transaction(row, last)]:
+        each.update(owner)
+    for each in told:
+        each.update(source=f"worker-{first['worker']}", incarnation=first["incarnation"])
+    begun = run.events.index(told[0])
+    run.events.insert(begun, {**told[0], "event": "assigned", "partitions": [0, 1]})
+    del run.events[begun]["transaction"]
     return {}
 
 
