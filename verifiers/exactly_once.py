@@ -26,6 +26,12 @@ A finding by presence (`duplicate`, `phantom`, `corrupted`) is always reported. 
 calls `info` may have one output or none if it is not in the log; if it is in the log, it is an input like any other.
 An acknowledged input must have its output even if its offset was not returned and it is no longer in the log. If that
 output is missing, the run is `unknown`, since it cannot be decided whether the input is below the committed offset.
+
+Ledger mode does not read the input topic. If an output names an offset there that the ledger does not have, it may come
+from a further copy of an input, or from a record of another producer, so it is a reason (`unknown`) and no finding:
+
+    ledger: number 41 at offset 40        outputs of 41 that name offsets 40 and 90     unknown
+                                          two outputs of 41 that name offset 90         duplicate
 """
 
 from functools import partial, reduce
@@ -36,7 +42,7 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.events import PositionReset
 from onceproof.harness.record.results import Finding, Reason, ReasonKind
-from onceproof.verifiers import completeness
+from onceproof.verifiers import completeness, inputs
 from onceproof.verifiers.evidence import causes, suspects
 from onceproof.verifiers.evidence.causes import KEY
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
@@ -59,6 +65,7 @@ _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
     ("waiting", "stalled", "at or above the committed offset have no output"),
     ("unsure", "indeterminate", "have no output, but a partition is incomplete or the input's offset is not known"),
 )
+_UNREAD = "outputs name offsets of the input topic that the ledger does not have, and ledger mode did not read it"
 _PAYLOAD = [*KEY, "digest"]
 _BY_ABSENCE = ("lost", "reset-skip")
 
@@ -76,6 +83,8 @@ def _judge(tables: Tables) -> Judged:
     reasons = [
         Reason(kind=reason, says=f"{counts[cls]} inputs {says}") for cls, reason, says in _UNSURE if cls in counts
     ]
+    if "unread" in counts:
+        reasons.append(Reason(kind="indeterminate", says=f"{counts['unread']} {_UNREAD}"))
     findings: list[Finding] = []
     for cls, says in _SAYS.items():
         sample = partial(_input if cls in _BY_ABSENCE else _output, tables)
@@ -131,6 +140,21 @@ def _intact(there: DataFrame) -> DataFrame:
     return there.where("intact").groupBy(*_PAYLOAD).agg(F.count("*").alias("intact_count"))
 
 
+def _counted(there: DataFrame) -> DataFrame:
+    """Add how many intact outputs there are of an output's topic, number and digest.
+
+    `intact_count` counts all, `intact_unread` those that name an input nobody knows, `of_place` those that name the
+    same input as this one.
+    """
+    intact = there.where("intact")
+    of_payload = intact.groupBy(*_PAYLOAD).agg(
+        F.count("*").alias("intact_count"), F.sum(F.col("unread").cast("int")).alias("intact_unread")
+    )
+    place = [*_PAYLOAD, "source_partition", "source_offset"]
+    of_place = intact.where("unread").groupBy(*place).agg(F.count("*").alias("of_place"))
+    return there.join(of_payload, _PAYLOAD, "left").join(of_place, place, "left")
+
+
 def _missing(due: DataFrame, there: DataFrame) -> DataFrame:
     """Return expected outputs of which fewer are intact than there must be, one row for each input and topic."""
     few = due.join(_intact(there), _PAYLOAD, "left").where("coalesce(intact_count, 0) < least")
@@ -181,12 +205,16 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         F.lit(True).alias("of_missing"),
     ).distinct()
     claims = ["topic", "source_partition", "source_offset"]
-    looked = there.join(_intact(there), _PAYLOAD, "left").join(of_missing, claims, "left")
+    looked = _counted(inputs.named_unread(tables, there)).join(of_missing, claims, "left")
     too_many = F.when(_within(_reprocessed(tables)), "reset-reprocess").otherwise("duplicate")
     cls = (
-        F.when(F.expr("of_number IS NULL AND of_missing IS NULL"), "phantom")
+        F.when(
+            F.expr("of_number IS NULL AND of_missing IS NULL"), F.when(F.expr("unread"), "unread").otherwise("phantom")
+        )
+        .when(F.expr("NOT intact AND unread AND input.offset IS NOT NULL"), "unread")
         .when(F.expr("NOT intact"), "corrupted")
-        .when(F.expr("intact_count > due"), too_many)
+        .when(F.expr("(CASE WHEN unread THEN of_place ELSE intact_count - intact_unread END) > due"), too_many)
+        .when(F.expr("unread AND intact_count > due"), "unread")
         .when(
             F.expr(
                 "NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "

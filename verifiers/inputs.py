@@ -15,6 +15,7 @@ judged there.
 """
 
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -71,6 +72,26 @@ def strangers(tables: Tables) -> DataFrame | None:
     known = tables.ledger.select("partition", "offset", "digest")
     found = tables.first_of_unplaced.select("at.partition", "at.offset", "digest")
     return unless_empty(tables.inputs.join(known.unionAll(found), ["partition", "offset", "digest"], "left_anti"))
+
+
+def named_unread(tables: Tables, outputs: DataFrame) -> DataFrame:
+    """Add a column `unread` to outputs: whether the header names an input that nobody knows.
+
+    It is one at an offset of the input topic that the ledger does not have; only ledger mode leaves it unread. Such an
+    input may be a further copy of one that the ledger has, or of another producer (`strangers`).
+    """
+    if tables.full:
+        return outputs.withColumn("unread", F.lit(False))
+    place = ["source_partition", "source_offset"]
+    placed = tables.truth.where("offset IS NOT NULL").select(
+        F.col("partition").alias("source_partition"), F.col("offset").alias("source_offset"), F.lit(True).alias("known")
+    )
+    known = placed.join(outputs.select(*place).distinct(), place, "left_semi")
+    ends = F.create_map(*(F.lit(each) for each in chain.from_iterable(tables.input_ends.items())))
+    there = F.col("source_offset") < F.coalesce(ends[F.col("source_partition")], F.lit(0))
+    return outputs.join(known, place, "left").withColumn(
+        "unread", F.coalesce(there & F.col("known").isNull(), F.lit(False))
+    )
 
 
 def _judge(tables: Tables) -> Judged:

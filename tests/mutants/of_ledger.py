@@ -146,6 +146,37 @@ def input_of_somebody_else(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ZOMBIE, "ledger", unknown="1 outputs name offsets of the input topic that the ledger does not have")
+def ledger_mode_input_stored_twice(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: an input stands in the log a second time, which the ledger does not know; both
+    came out."""
+    _stored_again(run)
+    return {}
+
+
+@mutant(ZOMBIE, "ledger", unknown="1 outputs name offsets of the input topic that the ledger does not have")
+def ledger_mode_input_of_somebody_else(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: an input stands in the log of which the ledger knows nothing; it came out."""
+    return input_of_somebody_else(run)
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_input_stored_twice_and_copied_thrice(run: RunData) -> Expected:
+    """Ledger mode: the same input again, and two outputs name it. At most one of them is right."""
+    again = run.made_of(2, _stored_again(run)["offset"])
+    more = run.insert_output(again, again["offset"], counted=True)
+    return {"duplicate": {place_of(again), place_of(more)}}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_copied_twice_and_named_beyond_the_end(run: RunData) -> Expected:
+    """Ledger mode: an input has a second output, which names an offset that the input topic does not have yet."""
+    row = pick(run)
+    beyond = run.pinned("input", row["source_partition"])["end"]
+    more = run.insert_output({**row, "source_offset": beyond}, row["offset"], counted=True)
+    return {"duplicate": {place_of(row), place_of(more)}}
+
+
 @mutant(ZOMBIE, alone=True)
 def input_stored_twice_and_copied_once(run: RunData) -> Expected:
     """An input stands in the log a second time, and only the first came out: just what the ledger acknowledges."""
