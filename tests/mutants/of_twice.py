@@ -1,6 +1,19 @@
 """Mutants of a pipeline that makes two equal records of each input on one topic."""
 
-from tests.mutants.catalogue import TWICE, Expected, input_of, mutant, pick, place_of
+from tests.mutants.catalogue import (
+    TWICE,
+    Expected,
+    each_of,
+    forget,
+    input_of,
+    mutant,
+    of_transaction,
+    pick,
+    place_of,
+    positions_of,
+    same_transaction,
+    swap_with_next,
+)
 from tests.mutants.of_records import ledger_mode_info_took_effect
 from tests.rundata import Row, RunData
 
@@ -30,6 +43,68 @@ def three_of_two(run: RunData) -> Expected:
     row = pick(run)
     run.insert_output(row, row["offset"], counted=True)
     return {"duplicate": {place_of(each) for each in run.outputs if each["number"] == row["number"]}}
+
+
+@mutant(TWICE)
+def one_of_two_swapped(run: RunData) -> Expected:
+    """The second record of an input stands behind the first one of the next input."""
+    return {"reordered": {place_of(_second_swapped(run))}}
+
+
+@mutant(TWICE, "ledger")
+def ledger_mode_one_of_two_swapped(run: RunData) -> Expected:
+    """Ledger mode: the same, in a run in which the offset of another input is not known."""
+    row = _second_swapped(run)
+    forget(run, next(each["number"] for each in run.outputs if each["number"] != row["number"]), acknowledged=True)
+    return {"reordered": {place_of(row)}}
+
+
+@mutant(TWICE)
+def position_of_two_aborted(run: RunData) -> Expected:
+    """A transaction's outputs were committed and its offsets aborted; another input's offset is not known."""
+    row = pick(run)
+    expected = {"offset-divergence": {place_of(each) for each in of_transaction(run, row)}}
+    for each in positions_of(run, row):
+        each["fate"] = "aborted"
+    mine = {each["number"] for each in of_transaction(run, row)}
+    forget(run, next(each["number"] for each in run.outputs if each["number"] not in mine), acknowledged=True)
+    return expected
+
+
+@mutant(TWICE)
+def one_of_two_names_the_next(run: RunData) -> Expected:
+    """Of the two records of an input, one says that it was made from the next input."""
+    row = pick(run)
+    row["source_offset"] += 1
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(TWICE)
+def one_of_two_in_another_partition(run: RunData) -> Expected:
+    """Of the two records of an input, one stands in another partition of the topic."""
+    row = pick(run)
+    there = next(each for each in run.outputs if same_transaction(each, row) and each["partition"] != row["partition"])
+    run.remove_output(row)
+    return {
+        "corrupted": {
+            place_of(run.insert_output({**row, "partition": there["partition"]}, there["offset"], counted=True))
+        }
+    }
+
+
+def _next(run: RunData, row: Row) -> Row:
+    """The output at the next offset, or the row itself where there is none."""
+    return next((each for each in each_of(run, "output", 0) if each["offset"] == row["offset"] + 1), row)
+
+
+def _second_swapped(run: RunData) -> Row:
+    """Exchange the second record of an input with the first one of the next; returns the latter's new neighbour."""
+    row = next(
+        each
+        for each in sorted(each_of(run, "output", 0), key=lambda each: int(each["offset"]))[40:]
+        if (after := _next(run, each))["number"] != each["number"] and same_transaction(after, each)
+    )
+    return swap_with_next(run, row)
 
 
 @mutant(TWICE, "ledger")

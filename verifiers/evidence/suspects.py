@@ -1,9 +1,10 @@
 """Compare the expected with the actual outputs, for each topic and number; those that do not fit are suspects.
 
 The first comparison is by fingerprint and needs no shuffle: if the actual outputs are exactly the expected ones, and
-all their inputs are below the committed offset, there are no suspects. Otherwise one hash aggregation compares them. A
-number fits if there is one expected and one actual output, if digest, partition and header agree, and if the input is
-below the committed offset. All other numbers are suspects, which the checks examine.
+all their inputs are below the committed offset, there are no suspects. Otherwise one hash aggregation compares them, by
+topic, number, digest and partition. They fit if there are as many actual outputs as expected ones, all of one input,
+which all their headers name and which is below the committed offset. A number of which some outputs do not fit is a
+suspect, which the checks examine.
 """
 
 from pyspark.sql import DataFrame
@@ -15,6 +16,9 @@ from onceproof.verifiers.evidence import causes, fingerprints
 from onceproof.verifiers.evidence.causes import KEY
 from onceproof.verifiers.evidence.spark import rows, unless_empty
 from onceproof.verifiers.evidence.tables import Tables, cached
+
+_PAYLOAD = [*KEY, "digest", "partition"]
+_NONE = -1  # the offset of an input that the ledger does not have, or of an output without a header
 
 
 @cached
@@ -42,42 +46,41 @@ def suspects(tables: Tables) -> DataFrame | None:
         return None
     nothing = F.lit(None).cast("bigint")
     should = expected(tables).select(
-        *KEY,
+        *_PAYLOAD,
         F.lit(1).alias("due"),
-        F.lit(0).alias("there"),
-        F.col("digest").alias("want"),
-        nothing.alias("got"),
-        F.col("partition").alias("to"),
-        nothing.cast("int").alias("at"),
         F.col("input.partition").alias("from_p"),
-        F.col("input.offset").alias("from_o"),
+        F.coalesce("input.offset", F.lit(_NONE)).alias("from_o"),
         nothing.cast("int").alias("told_p"),
         nothing.alias("told_o"),
     )
     there = causes.standing(tables).select(
-        *KEY,
-        F.lit(0).alias("due"),
-        F.lit(1).alias("there"),
-        nothing.alias("want"),
-        F.col("digest").alias("got"),
-        nothing.cast("int").alias("to"),
-        F.col("partition").alias("at"),
+        *_PAYLOAD,
+        F.lit(-1).alias("due"),
         nothing.cast("int").alias("from_p"),
         nothing.alias("from_o"),
-        F.col("source_partition").alias("told_p"),
-        F.col("source_offset").alias("told_o"),
+        F.coalesce("source_partition", F.lit(_NONE)).alias("told_p"),
+        F.coalesce("source_offset", F.lit(_NONE)).alias("told_o"),
     )
-    values = ("want", "got", "to", "at", "from_p", "from_o", "told_p", "told_o")
+    names = ("from_p", "from_o", "told_p", "told_o")
+    together = should.unionAll(there).groupBy(*_PAYLOAD)
+    one_input = " AND ".join(f"lowest_{name} = {name}" for name in names)
     return unless_empty(
-        should.unionAll(there)
-        .groupBy(*KEY)
-        .agg(F.sum("due").alias("due"), F.sum("there").alias("there"), *(F.max(name).alias(name) for name in values))
+        together.agg(
+            F.sum("due").alias("due"),
+            *(F.min(name).alias(f"lowest_{name}") for name in names),
+            *(F.max(name).alias(name) for name in names),
+        )
         .join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "from_p")), "from_p", "left")
         .where(
-            "NOT coalesce(due = 1 AND there = 1 AND want <=> got AND to <=> at AND from_p <=> told_p "
-            "AND (from_o IS NULL OR from_o <=> told_o AND from_o < position), false)"
+            f"NOT coalesce(due = 0 AND {one_input} AND from_p = told_p "
+            f"AND (from_o = {_NONE} OR from_o = told_o AND from_o < position), false)"
         )
-        .select(*KEY, "from_p", "from_o", "position")
+        .groupBy(*KEY)
+        .agg(
+            F.max("from_p").alias("from_p"),
+            F.expr(f"max(nullif(from_o, {_NONE})) AS from_o"),
+            F.max("position").alias("position"),
+        )
     )
 
 
