@@ -67,6 +67,7 @@ _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
 )
 _UNREAD = "outputs name offsets of the input topic that the ledger does not have, and ledger mode did not read it"
 _PAYLOAD = [*KEY, "digest"]
+_NAMED = [*_PAYLOAD, "source_partition", "source_offset"]
 _BY_ABSENCE = ("lost", "reset-skip")
 
 
@@ -103,62 +104,73 @@ def _judge(tables: Tables) -> Judged:
 def _due(tables: Tables, suspected: DataFrame) -> DataFrame:
     """Return the suspects' expected outputs, one row for each topic, number and digest.
 
-    `due` is how many such outputs there may be, `least` how many there must be.
+    `due` is how many such outputs there may be, `least` how many there must be; `due_at` and `least_at` say so for each
+    partition.
     """
-    return (
-        suspects.expected(tables)
-        .join(suspected.select(*KEY), KEY, "left_semi")
-        .groupBy(*_PAYLOAD)
-        .agg(
-            F.count("*").alias("due"),
-            F.sum("input.least").alias("least"),
-            F.max("partition").alias("due_partition"),
-            F.max("input").alias("input"),
-            F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
-        )
+    mine = suspects.expected(tables).join(suspected.select(*KEY), KEY, "left_semi")
+    at = mine.groupBy(*_PAYLOAD, "partition").agg(
+        F.count("*").alias("due"),
+        F.sum("input.least").alias("least"),
+        F.max("input").alias("input"),
+        F.collect_set(F.struct("input.partition", "input.offset")).alias("inputs"),
     )
+    return at.groupBy(*_PAYLOAD).agg(
+        F.sum("due").alias("due"),
+        F.sum("least").alias("least"),
+        _by_partition("due"),
+        _by_partition("least"),
+        F.max("input").alias("input"),
+        F.flatten(F.collect_list("inputs")).alias("inputs"),
+    )
+
+
+def _by_partition(count: str) -> Column:
+    """Return the aggregate that maps each partition to its count."""
+    return F.map_from_entries(F.collect_list(F.struct("partition", count))).alias(f"{count}_at")
 
 
 def _there(tables: Tables, suspected: DataFrame, due: DataFrame) -> DataFrame:
     """Return the suspects' actual outputs, each with what is due for its number.
 
-    `intact` says whether the output's payload is one that is due.
+    `intact` says whether the output's payload is one that is due, `unread` whether its header names an input that
+    nobody knows (`inputs.named_unread`).
     """
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
     there = causes.standing(tables).alias("o").join(suspected.alias("s"), same, "left_semi")
     of_number = due.groupBy(*KEY).agg(F.max("input").alias("of_number"))
-    return (
+    looked = (
         there.join(due, _PAYLOAD, "left")
         .withColumn("intact", F.expr("due IS NOT NULL"))
         .join(of_number, KEY, "left")
         .withColumn("input", F.coalesce("input", "of_number"))
     )
+    return inputs.named_unread(tables, looked)
 
 
 def _intact(there: DataFrame) -> DataFrame:
-    """Return the number of intact outputs for each topic, number and digest."""
-    return there.where("intact").groupBy(*_PAYLOAD).agg(F.count("*").alias("intact_count"))
+    """Return the number of intact outputs for each topic, number and digest.
 
-
-def _counted(there: DataFrame) -> DataFrame:
-    """Add how many intact outputs there are of an output's topic, number and digest.
-
-    `intact_count` counts all, `intact_unread` those that name an input nobody knows, `of_place` those that name the
-    same input as this one.
+    `intact` counts all of them, `unread` those that name an input nobody knows; `intact_at` counts by partition.
     """
-    intact = there.where("intact")
-    of_payload = intact.groupBy(*_PAYLOAD).agg(
-        F.count("*").alias("intact_count"), F.sum(F.col("unread").cast("int")).alias("intact_unread")
-    )
-    place = [*_PAYLOAD, "source_partition", "source_offset"]
-    of_place = intact.where("unread").groupBy(*place).agg(F.count("*").alias("of_place"))
-    return there.join(of_payload, _PAYLOAD, "left").join(of_place, place, "left")
+    at = there.where("intact").groupBy(*_PAYLOAD, "partition")
+    counted = at.agg(F.count("*").alias("intact"), F.expr("count_if(unread) AS unread"))
+    sums = F.sum("intact").alias("intact_count"), F.sum("unread").alias("intact_unread")
+    return counted.groupBy(*_PAYLOAD).agg(*sums, _by_partition("intact"))
+
+
+def _of_place(there: DataFrame) -> DataFrame:
+    """Return how many intact outputs name the same input that nobody knows: `of_place`."""
+    return there.where("intact AND unread").groupBy(*_NAMED).agg(F.count("*").alias("of_place"))
 
 
 def _missing(due: DataFrame, there: DataFrame) -> DataFrame:
-    """Return expected outputs of which fewer are intact than there must be, one row for each input and topic."""
+    """Return expected outputs of which fewer are intact than there must be, one row for each input and topic.
+
+    `short` is the partitions that have fewer.
+    """
     few = due.join(_intact(there), _PAYLOAD, "left").where("coalesce(intact_count, 0) < least")
-    return few.dropDuplicates([*KEY, "input"])
+    short = F.expr("filter(map_keys(least_at), p -> coalesce(intact_at[p], 0) < least_at[p]) AS short")
+    return few.select("*", short).dropDuplicates([*KEY, "input"])
 
 
 def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
@@ -169,27 +181,21 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     of_missing = F.expr("m.topic = c.topic AND m.input.partition = c.p AND m.input.offset = c.o")
     missing = missing.alias("m").join(claimed.alias("c"), of_missing, "left_anti")
     holes = completeness.frame(tables)
-    to, source = (
-        holes.select(
-            F.col("topic").alias(f"{x}_topic"),
-            F.col("partition").alias(f"{x}_partition"),
-            F.col("hole").alias(f"{x}_hole"),
-        )
-        for x in ("to", "from")
-    )
+    to = holes.where("hole").groupBy("topic").agg(F.collect_set("partition").alias("holes"))
+    source = holes.where("topic = 'input'").selectExpr("partition AS from_partition", "hole AS from_hole")
     placed = (
         missing.join(
             F.broadcast(tables.positions_frame.withColumnRenamed("partition", "p")),
             F.col("input.partition") == F.col("p"),
             "left",
         )
-        .join(F.broadcast(to), F.expr("topic = to_topic AND due_partition = to_partition"), "left")
-        .join(F.broadcast(source), F.expr("from_topic = 'input' AND input.partition = from_partition"), "left")
+        .join(F.broadcast(to), "topic", "left")
+        .join(F.broadcast(source), F.expr("input.partition = from_partition"), "left")
     )
     cls = (
         F.when(F.expr("input.offset IS NULL"), "unsure")
         .when(F.expr("NOT coalesce(input.offset < position, false)"), "waiting")
-        .when(F.expr("to_hole OR from_hole"), "unsure")
+        .when(F.expr("arrays_overlap(short, holes) OR from_hole"), "unsure")
         .when(_within(_skipped(tables)), "reset-skip")
         .otherwise("lost")
     )
@@ -205,7 +211,8 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         F.lit(True).alias("of_missing"),
     ).distinct()
     claims = ["topic", "source_partition", "source_offset"]
-    looked = _counted(inputs.named_unread(tables, there)).join(of_missing, claims, "left")
+    looked = there.join(_intact(there), _PAYLOAD, "left").join(_of_place(there), _NAMED, "left")
+    looked = looked.join(of_missing, claims, "left")
     too_many = F.when(_within(_reprocessed(tables)), "reset-reprocess").otherwise("duplicate")
     cls = (
         F.when(
@@ -217,8 +224,9 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         .when(F.expr("unread AND intact_count > due"), "unread")
         .when(
             F.expr(
-                "NOT (partition <=> due_partition AND exists(inputs, i -> source_partition <=> i.partition "
-                "AND (i.offset IS NULL OR source_offset <=> i.offset)))"
+                "due_at[partition] IS NULL OR intact_count <= due AND intact_at[partition] > due_at[partition] "
+                "OR NOT exists(inputs, i -> source_partition <=> i.partition "
+                "AND (i.offset IS NULL OR source_offset <=> i.offset))"
             ),
             "corrupted",
         )

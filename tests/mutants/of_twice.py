@@ -12,10 +12,14 @@ from tests.mutants.catalogue import (
     place_of,
     positions_of,
     same_transaction,
+    swap,
     swap_with_next,
 )
 from tests.mutants.of_records import ledger_mode_info_took_effect
+from tests.mutants.twice import PAIR
 from tests.rundata import Row, RunData
+
+_SPREAD = "tests/mutants/twice.py:SPREAD"
 
 
 @mutant(TWICE)
@@ -105,6 +109,36 @@ def _second_swapped(run: RunData) -> Row:
         if (after := _next(run, each))["number"] != each["number"] and same_transaction(after, each)
     )
     return swap_with_next(run, row)
+
+
+@mutant(TWICE, pipeline=_SPREAD, alone=True)
+def spread_over_two_partitions(run: RunData) -> Expected:
+    """Harmless: two inputs have a record in each of two partitions; the offset of another input is not known."""
+    _spread(run)
+    forget(run, next(each["number"] for each in run.outputs if each["number"] not in PAIR), acknowledged=True)
+    return {}
+
+
+@mutant(TWICE, pipeline=_SPREAD, alone=True)
+def spread_over_one_partition(run: RunData) -> Expected:
+    """Two inputs must have a record in each of two partitions, and have both in one of them."""
+    return {"corrupted": {place_of(each) for each in run.outputs if each["number"] in PAIR}}
+
+
+@mutant(TWICE, pipeline=_SPREAD, alone=True)
+def spread_and_one_lost(run: RunData) -> Expected:
+    """Of two inputs that must have a record in each of two partitions, one lacks that in the other partition."""
+    _, [_, second] = _spread(run)
+    run.remove_output(second)
+    return {"lost": {input_of(second)}}
+
+
+def _spread(run: RunData) -> list[list[Row]]:
+    """Exchange the second records of the pair; returns the records of each of the two inputs."""
+    pair = [sorted((row for row in run.outputs if row["number"] == number), key=place_of) for number in PAIR]
+    [_, one], [_, other] = pair
+    swap(run, one, other)
+    return [sorted((row for row in run.outputs if row["number"] == number), key=place_of) for number in PAIR]
 
 
 @mutant(TWICE, "ledger")
