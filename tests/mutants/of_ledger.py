@@ -168,6 +168,39 @@ def ledger_mode_input_stored_twice_and_copied_thrice(run: RunData) -> Expected:
     return {"duplicate": {place_of(again), place_of(more)}}
 
 
+@mutant(ZOMBIE, "ledger", unknown="2 outputs name offsets of the input topic that the ledger does not have")
+def ledger_mode_info_stored_twice(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: an input that was never acknowledged has two outputs, which name two offsets.
+    The log may have it at both."""
+    return info_stored_twice(run)
+
+
+@mutant(ZOMBIE, "ledger", alone=True)
+def ledger_mode_output_of_nobody(run: RunData) -> Expected:
+    """Ledger mode: an output has a number that nobody sent, and names the input of another output."""
+    row = pick(run)
+    more = run.insert_output({**row, "number": 900_000, "digest": 5}, row["offset"], counted=True)
+    return {"phantom": {place_of(more)}}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_offset_not_told_and_output_changed(run: RunData) -> Expected:
+    """Ledger mode: an input was acknowledged without its offset, and its output has another value."""
+    row = pick(run)
+    forget(run, row["number"], acknowledged=True)
+    change(run, row, digest=row["digest"] ^ 1)
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE, "ledger", unknown="1 outputs name offsets of the input topic that the ledger does not have")
+def ledger_mode_stored_again_changed(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: an input may stand in the log a second time with another value, and came out
+    as both."""
+    again = run.made_of(2, _stored_again(run)["offset"])
+    change(run, again, digest=again["digest"] ^ 1)
+    return {}
+
+
 @mutant(ZOMBIE, "ledger")
 def ledger_mode_copied_twice_and_named_beyond_the_end(run: RunData) -> Expected:
     """Ledger mode: an input has a second output, which names an offset that the input topic does not have yet."""
