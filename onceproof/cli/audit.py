@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from onceproof.cli import terminal
 from onceproof.harness.base.errors import BadInput
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _print(done: Audit, *, quiet: bool) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console(soft_wrap=True)
     classes = ", ".join(sorted({each.cls for each in done.findings}))
     console.print(f"audit: {done.verdict}{': ' + classes if classes else ''}")
     if quiet:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import argparse
 import secrets
 import shlex
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from onceproof.cli import terminal
 from onceproof.harness.artifacts import clients, jars
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput, suggestion
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from onceproof.suite.batch import Line
     from onceproof.suite.matrix import Cell
 
-_WIDE = 250  # the width of a table that is written to a file, so that nothing of it is cut off
 AS_EXPECTED, NOT_AS_EXPECTED, BAD_INPUT, FAILED = 0, 1, 2, 3
 
 
@@ -208,7 +206,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(*heads, box=None)
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+    terminal.console().print(table)
 
 
 def soak(options: argparse.Namespace) -> int:
@@ -390,7 +388,7 @@ def _run_folder(folder: Path) -> None:
 def _print_results(results: Results, folder: Path) -> None:
     """Print a verdict with its findings, its reasons, the counts, and the path of the report."""
     colours = {"valid": "green", "unknown": "yellow", "invalid": "red"}
-    console = Console(highlight=False)
+    console = terminal.console()
     headline, expectation = (
         escape(shown(each)) for each in (f"{results.name}: {results.headline}", results.expectation)
     )
@@ -417,4 +415,4 @@ def _status(results: Results) -> int:
 
 
 def _say(text: str) -> None:
-    Console(highlight=False).print(text, markup=False, soft_wrap=True)
+    terminal.console().print(text, markup=False, soft_wrap=True)

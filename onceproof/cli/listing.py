@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from onceproof.cli import terminal
 from onceproof.harness.base.errors import BadInput
 
 Row = Mapping[str, str]
@@ -111,7 +111,7 @@ def _print(rows: Sequence[Row], columns: Sequence[str], *, as_json: bool) -> Non
         table = Table(*shown, box=None)
         for each in rows:
             table.add_row(*(escape(each.get(name, "")) for name in shown))
-        Console(highlight=False).print(table)
+        terminal.console().print(table)
     else:
         for each in rows:
             sys.stdout.write("\t".join(" ".join(each.get(name, "").split()) for name in columns) + "\n")
