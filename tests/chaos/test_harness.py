@@ -84,6 +84,15 @@ def test_two_clusters_at_once_in_one_process() -> None:
     assert [of_cluster(name) for name in names] == [(0, 0), (0, 0)]
 
 
+@contextlib.contextmanager
+def ends(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End a process whatever happens meanwhile: a failed test must not wait until its run has ended."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
 @pytest.mark.chaos
 def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: str) -> None:
     """After kill -9 with a stopped worker and a paused broker, `clean` removes what onceproof left and nothing else."""
@@ -95,7 +104,7 @@ def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: s
     (tmp_path / "home" / "formatted").symlink_to(cache / "formatted")
     onceproof = [sys.executable, "-m", "onceproof.cli.main"]
     command = [*onceproof, "run", str(tmp_path / "s.toml"), "--runs", str(tmp_path / "runs"), "--quiet"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process, ends(process):
 
         def under_fire() -> bool:
             [history] = (tmp_path / "runs").glob("*/history.jsonl")
@@ -103,7 +112,7 @@ def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: s
             injected = {e["fault"] for e in map(json.loads, lines) if e["event"] == "fault-injected"}
             return injected == {"0-zombie", "1-pause"}
 
-        until("both faults to be injected", under_fire, deadline_s=90)
+        until("both faults to be injected", under_fire, deadline_s=240)
         children = psutil.Process(process.pid).children(recursive=True)
         assert any(child.status() == psutil.STATUS_STOPPED for child in children)
         process.send_signal(signal.SIGKILL)
