@@ -1,6 +1,8 @@
 """Queries that show whether a run has come to rest: consumer lag, last stable offsets and in-sync replicas."""
 
+from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.admin import Partition
+from onceproof.harness.cluster.remaining import remaining
 from onceproof.harness.context.context import FaultContext
 
 
@@ -13,18 +15,20 @@ def judged(context: FaultContext) -> list[Partition]:
 def lag(context: FaultContext) -> int:
     """Return the sum of the consumer lag of all groups of workers, in offsets.
 
-    A partition without a committed offset counts from its log start offset. The last offset of an intermediate topic's
-    partition is a transaction marker, which is not counted as lag.
+    A partition without a committed offset counts from its log start offset. A partition counts only if a consumer would
+    still receive a record of it, since a topic that is written in transactions ends with markers.
     """
-    admin, count, behind = context.cluster.admin, context.plan.scenario.workload.partitions, 0
+    admin, count = context.cluster.admin, context.plan.scenario.workload.partitions
+    behind: dict[Partition, tuple[int, int]] = {}
     for group, topic in context.names.read:
         partitions = [(topic, partition) for partition in range(count)]
         ends = admin.offsets(partitions, "latest", "read_uncommitted")
         starts = admin.offsets(partitions, "earliest", "read_uncommitted")
         committed = admin.group_offsets(group)
-        left = (ends[each] - max(starts[each], committed.get(each, (0, ""))[0]) for each in partitions)
-        behind += sum(max(0, each if topic == context.names.input else each - 1) for each in left)
-    return behind
+        positions = {each: max(starts[each], committed.get(each, (0, ""))[0]) for each in partitions}
+        behind |= {each: (positions[each], ends[each]) for each in partitions if positions[each] < ends[each]}
+    remains = remaining(context.cluster.bootstrap(topology.OBSERVER_LANE), behind) if behind else set()
+    return sum(end - position for each, (position, end) in behind.items() if each in remains)
 
 
 def lso_behind(context: FaultContext) -> dict[Partition, tuple[int, int]]:

@@ -107,8 +107,7 @@ def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: s
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process, ends(process):
 
         def under_fire() -> bool:
-            [history] = (tmp_path / "runs").glob("*/history.jsonl")
-            lines = history.read_text().splitlines()[:-1]
+            lines = (tmp_path / "runs" / "latest" / "history.jsonl").read_text().splitlines()[:-1]
             injected = {e["fault"] for e in map(json.loads, lines) if e["event"] == "fault-injected"}
             return injected == {"0-zombie", "1-pause"}
 

@@ -54,7 +54,7 @@ def test_no_file_of_a_run_or_of_the_cache_has_a_password(tmp_path: Path) -> None
         env={**os.environ, "COLUMNS": "200"},
         check=False,
     )
-    [folder] = runs.iterdir()
+    folder = (runs / "latest").resolve()
     results = json.loads((folder / "results.json").read_text())
     assert (results["verdict"], results["reasons"]) == ("valid", [])
     assert "is not kept, because it has settings that may be secrets" in done.stderr

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.admin import Admin, Isolation
 from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.cluster.remaining import remaining
 from onceproof.harness.record import payload
 from onceproof.harness.record.provenance import HEADER, passed_on, provenance
 from onceproof.verifiers.collect import topics
@@ -131,6 +132,20 @@ def test_what_is_aborted_or_open_is_seen_by_who_asks_for_it(written: Written) ->
     frame = written.read(10, 19, "read_uncommitted").select("partition", "offset").orderBy("offset")
     assert [tuple(row) for row in rows(frame)] == [(0, offset) for offset in (10, 11, 13, 14, 15, 17, 18)]
     assert rows(written.read(13, 17)) == rows(written.read(12, 13)) == rows(written.read(5, 5)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "remain"),
+    [
+        pytest.param(11, 17, True, id="a record before markers and aborted records"),
+        pytest.param(12, 17, False, id="markers and aborted records"),
+        pytest.param(16, 17, False, id="a marker"),
+        pytest.param(12, 19, True, id="an open transaction at the end"),
+    ],
+)
+def test_markers_and_aborted_records_do_not_remain(written: Written, first: int, end: int, remain: bool) -> None:
+    place = written.name, 0
+    assert remaining(written.bootstrap, {place: (first, end)}) == ({place} if remain else set())
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -193,7 +193,7 @@ def _tables() -> Iterator[tuple[str, str, str]]:
     yield "many words about it", GOOD.replace("a test", "a" * 2001), "about: String should have at most 2000 char"
     yield "colours about it", GOOD.replace("a test", "\\u001b[31m"), "about: String should match pattern"
     for name, says in (
-        ("copi", "workload.name: unknown workload 'copi'; allowed: bank, "),
+        ("copi", "workload.name: unknown workload 'copi'; did you mean copy?; allowed: bank, "),
         (":", "workload.name: workload ':': no Python file"),
         ("none.py:X", "workload.name: workload 'none.py:X': no Python file at none.py"),
         ("/tmp:X", "workload.name: workload '/tmp:X': no Python file at /tmp"),

@@ -40,11 +40,11 @@ def test_each_scenario_that_comes_with_onceproof_loads_and_is_named_as_its_file(
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('name = "copy"', 'name = "copi"', "workload.name: unknown workload 'copi'; allowed: "),
+        ('name = "copy"', 'name = "copi"', "workload.name: unknown workload 'copi'; did you mean copy?; allowed: "),
         ('name = "copy"', 'name = "copy"\nrecord = 5', "workload.record: unknown key; allowed: "),
         ('name = "copy"', 'name = "copy"\nrecords = 0', "workload.records: Input should be greater than 0"),
         ('name = "copy"', 'name = "copy"\nclient = "sarama"', "workload.client: String should match pattern"),
-        ('name = "kill"', 'name = "kil"', "faults[0].name: unknown fault 'kil'; allowed: "),
+        ('name = "kill"', 'name = "kil"', "faults[0].name: unknown fault 'kil'; did you mean kill?; allowed: "),
         ('target = "broker-1"', 'target = "broker-9"', "faults[0].target: String should match pattern"),
         (
             'name = "kill"\ntarget = "broker-1"',
