@@ -9,6 +9,8 @@ What counts is what the checks say that rest on the module: other findings in so
 in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
 with mutants nothing fits at once, so what a verifier does with a run in which all is well shows only there. The mutant
 that a table names is judged first, alone. A condition that no mutant needs is listed, exit 1.
+
+The modules that `removed` names are judged by their own tests.
 """
 
 import argparse
@@ -20,12 +22,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import entry_points
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 from unittest.mock import patch
 
 from py4j.protocol import Py4JError
@@ -36,26 +36,35 @@ from onceproof.verifiers.evidence import findings
 from onceproof.verifiers.evidence import spark as sessions
 from onceproof.verifiers.evidence.check import Check
 from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.removed import TESTED, failing
 from tests.mutants.run import Packs
-from tests.mutants.variants import Variant, variants
+from tests.mutants.variants import Variant, load, module_of, variants
 from tests.packing import Found, judge_each, together
 
 MODULES = (
+    "acknowledged",
     "aggregate",
     "atomicity",
     "completeness",
+    "coordinator",
+    "evidence.bare",
     "evidence.causes",
     "evidence.fingerprints",
+    "evidence.membership",
+    "evidence.spans",
     "evidence.suspects",
     "evidence.tables",
     "exactly_once",
+    "history",
     "inputs",
     "offsets",
     "order",
+    "protection",
     "readers",
     "replicas",
     "transactions",
     "zombies",
+    *TESTED,
 )
 
 _NOBODY = "**nobody**"
@@ -65,7 +74,8 @@ _HEAD = """# Conditions
 
 Removing any one condition from a verifier must change the result for at least one mutant ([mutants](mutants.md)). `make
 conditions` removes them one by one and writes this table. A condition that no mutant needs has **nobody** in the last
-column, and the command fails.
+column, and the command fails. A condition of a module that reads the logs, pins offsets, waits until a run is at rest,
+or matches spans with decisions must change the result of a unit test instead, which the last column names.
 "(what is said of 16 together)" means that the reasons for `unknown` of 16 mutants in one folder change; "(fails: …)"
 means that a check raises. Lines marked `# speed` in the source decide how fast a verdict is reached and not which one,
 and are not removed. {judged} of {all} conditions have been judged.
@@ -78,14 +88,10 @@ and are not removed. {judged} of {all} conditions have been judged.
 _ROOT = "onceproof.verifiers"
 
 
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"{_ROOT}.{name}")
-
-
 @cache
 def _imported(name: str) -> frozenset[str]:
     """The verifiers' modules that this one uses, itself and all that those use among them."""
-    tree = ast.parse(Path(str(_module(name).__file__)).read_text())
+    tree = ast.parse(Path(str(module_of(name).__file__)).read_text())
     froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
     named = [f"{node.module}.{alias.name}" for node in froms for alias in node.names] + [str(n.module) for n in froms]
     direct = {each.removeprefix(f"{_ROOT}.") for each in named if each.startswith(f"{_ROOT}.")}
@@ -108,13 +114,18 @@ class Judged:
 
     def __init__(self, work: Path, hints: Mapping[tuple[str, str], str]) -> None:
         self._work, self._hints = work, hints
-        made = Packs(work / "packs", most=_PACK).made
-        self._packs = [(folder, [mutant.name for mutant, _ in mutants]) for folder, mutants in made]
         self._right: dict[Path, dict[str, list[Found]]] = {}
         self._latest: list[Path] = []
 
+    @cached_property
+    def _packs(self) -> list[tuple[Path, list[str]]]:
+        made = Packs(self._work / "packs", most=_PACK).made
+        return [(folder, [mutant.name for mutant, _ in mutants]) for folder, mutants in made]
+
     def otherwise(self, variant: Variant) -> str:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
+        if variant.module in TESTED:
+            return failing(variant.module, variant.number)
         for folder, names in self._folders(variant):
             if wrong := self._wrong(folder, names, variant):
                 self._latest = [*self._latest[-4:], folder]
@@ -180,18 +191,13 @@ def _few() -> list[Mutant]:
 @contextmanager
 def _taken_out(variant: Variant) -> Iterator[None]:
     """The module with one condition less, while the block runs."""
-    module = _module(variant.module)
+    module = module_of(variant.module)
     original = Path(str(module.__file__)).read_text()
-    _load(module, variant.tree)
+    load(module, variant.tree)
     try:
         yield
     finally:
-        _load(module, original)
-
-
-def _load(module: ModuleType, code: Any) -> None:
-    """Run a module's code again in its own namespace: whoever holds the module sees what it then is."""
-    exec(compile(code, str(module.__file__), "exec"), module.__dict__)
+        load(module, original)
 
 
 def _line(variant: Variant, by: str, seconds: float) -> str:

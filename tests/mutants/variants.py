@@ -4,7 +4,7 @@ A condition is an operand of AND, OR, `and`, `or`, `&`, `|`; the whole of a filt
 join; a branch of a CASE, in Spark SQL too. A line that says `# speed` is left alone: it decides how fast the answer
 comes, not which. Of one that says `# narrows` that is so for the whole filter: without it more is looked at, and
 nothing more found.
-Whether something is None is no condition, but plumbing.
+Whether something is None is no condition, but plumbing, and so is the constant in `value or 0`.
 """
 
 import ast
@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+_ROOT = "onceproof"
 _TOKEN = re.compile(r"(\(|\)|,|\w+ ->|\bAND\b|\bOR\b)")
 _HOLE = re.compile("\x00([0-9]+)\x00")
 _BRANCH = re.compile(r"(?<=CASE WHEN ).*?(?= THEN )")
@@ -23,18 +25,30 @@ _BRANCH = re.compile(r"(?<=CASE WHEN ).*?(?= THEN )")
 
 @dataclass(frozen=True)
 class Variant:
-    """A module's source with one condition less."""
+    """A module's source with one condition less; `number` counts the conditions of the module from 0."""
 
     module: str
+    number: int
     line: int
     says: str
     tree: ast.Module
 
 
+def module_of(name: str) -> ModuleType:
+    """Import a module by its name: below onceproof.verifiers, or whole."""
+    return importlib.import_module(name if name.startswith(f"{_ROOT}.") else f"{_ROOT}.verifiers.{name}")
+
+
+def load(module: ModuleType, code: Any) -> None:
+    """Run a module's code again in its own namespace: whoever holds the module sees what it then is."""
+    exec(compile(code, str(module.__file__), "exec"), module.__dict__)
+
+
 def variants(module: str) -> Iterator[Variant]:
-    source = Path(str(importlib.import_module(f"onceproof.verifiers.{module}").__file__)).read_text()
+    source = Path(str(module_of(module).__file__)).read_text()
     lines, whole = source.splitlines(), ast.parse(source)
     parts = {part for node in ast.walk(whole) if isinstance(node, ast.JoinedStr) for part in node.values}
+    number = 0
     for index, node in enumerate(ast.walk(whole)):
         if node in parts:
             continue
@@ -48,7 +62,8 @@ def variants(module: str) -> Iterator[Variant]:
             tree = ast.parse(source)
             target = _nth(tree, index)
             _Replace(target, _options(deepcopy(target))[choice][1]).visit(tree)
-            yield Variant(module, line, says, ast.fix_missing_locations(tree))
+            yield Variant(module, number, line, says, ast.fix_missing_locations(tree))
+            number += 1
 
 
 def _line(node: ast.AST) -> int:
@@ -65,6 +80,8 @@ def _nth(tree: ast.Module, index: int) -> ast.AST:
 def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
     """What can be taken out of a node: in words, and what is left of it."""
     if isinstance(node, ast.BoolOp):
+        if isinstance(node.op, ast.Or) and isinstance(node.values[-1], ast.Constant | ast.Tuple):
+            return []  # a value in the place of None
         return [
             (f"without {_short(value)}", ast.BoolOp(node.op, rest) if len(rest) > 1 else rest[0])
             for value in node.values

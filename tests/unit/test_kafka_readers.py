@@ -6,7 +6,7 @@ import jpype
 import pytest
 
 from onceproof.verifiers.collect import commits, internal, segments, states
-from tests.kafka_writer import RECORDS, batch, java, marker, prefixed
+from tests.kafka_writer import RECORDS, batch, java, marker, plain_batch, prefixed
 
 CODECS = ("none", "gzip", "lz4", "snappy", "zstd")
 
@@ -110,3 +110,29 @@ def test_committed_offsets(tmp_path: Path, codec: str, version: int) -> None:
         "marker": 12,
         "fate": "visible",
     }
+
+
+def committed(offset: int, metadata: str | None) -> bytes:
+    """A committed offset with this metadata, or the tombstone of one, in a batch of its own."""
+    generated = "org.apache.kafka.coordinator.group.generated"
+    key = java(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
+    value = java(f"{generated}.OffsetCommitValue")().setOffset(77).setCommitTimestamp(1)
+    told = None if metadata is None else prefixed(3, value.setMetadata(metadata))
+    return plain_batch(offset, [(b"\0\1" + prefixed(0, key)[2:], told)])
+
+
+def test_metadata_that_no_worker_wrote_and_tombstones(tmp_path: Path) -> None:
+    several = ("1,2,3", "", "1,2", "1,2,x", "1,2,3,4", "1,2,3\0", None)
+    segment = b"".join(committed(offset, metadata) for offset, metadata in enumerate(several))
+    (tmp_path / "00000000000000000000.log").write_bytes(segment)
+    rows = list(commits.read(tmp_path, 1, segments.replica(tmp_path)))
+    assert [(row["offset"], row["worker"], row["transaction"]) for row in rows] == [
+        (0, 1, 3),
+        (1, None, None),
+        (2, None, None),
+        (3, None, None),
+        (4, None, None),
+        (5, 1, 3),
+    ]
+    assert {row["group"] for row in rows} == {"group"}
+    assert not list(commits.read(tmp_path, 1, segments.replica(tmp_path), groups={"group": "another"}))

@@ -23,7 +23,6 @@ def read(
     firsts = [batch[0] for batch in batches]
     for record in internal.records(replica, "offsets"):
         key, value = record["key"], record["value"]
-        key, value = key.get("data", key), value and value.get("data", value)
         if value is None or (groups is not None and groups.get(key["group"]) != key["topic"]):
             continue
         batch = batches[bisect_right(firsts, record["first"]) - 1]

@@ -1,0 +1,254 @@
+"""What is pinned before the topics are read, and which of the logs' records become rows of the tables."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jpype
+import pyarrow.parquet as pq
+import pytest
+
+from onceproof.harness.record import manifest
+from onceproof.verifiers.collect import collect as module
+from onceproof.verifiers.collect import topics
+from onceproof.verifiers.collect.collect import collect, pin, read_inputs, read_outputs
+from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
+from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
+
+BROKERS = ("broker1", "broker2", "broker3")
+
+
+@pytest.fixture(autouse=True)
+def no_topic_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark reads nothing here: `test_topics` and the scenarios do that on real clusters."""
+    monkeypatch.setattr(module, "session", lambda master: None)
+    monkeypatch.setattr(module, "read_outputs", lambda *_: {"output": None})
+    monkeypatch.setattr(module, "read_inputs", lambda *_: None)
+    monkeypatch.setattr(module, "_write", lambda frame, target: 5)
+
+    class Watch:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def __enter__(self) -> "Watch":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def run(self, what: str, work: Any) -> None:
+            work()
+
+    monkeypatch.setattr(module, "Watch", Watch)
+
+
+def logs(folder: Path, still: StillContext, *, topic: str = "output") -> dict[str, Path]:
+    """The data directories of three brokers: a topic, and the records of internal topics of this run and of others."""
+    generated = "org.apache.kafka.coordinator"
+    output = still.names.topic(topic)
+    written = {f"{output}-0": batch(0, [(b"k", b"v")] * 10, "none") + marker(10, True)}
+    offsets = []
+    for group, read in (*still.names.read, ("another", still.names.input), (still.names.group, "another")):
+        key = java(f"{generated}.group.generated.OffsetCommitKey")().setGroup(group).setTopic(read).setPartition(0)
+        value = java(f"{generated}.group.generated.OffsetCommitValue")().setOffset(10).setMetadata("0,1,1")
+        offsets.append((b"\0\1" + prefixed(0, key)[2:], prefixed(3, value.setCommitTimestamp(1))))
+    written[f"{OFFSETS}-0"] = plain_batch(0, offsets)
+    states: list[tuple[bytes, bytes | None]] = []
+    for name, of_topic in (("mine", output), ("another's", "orders")):
+        states.append((_key(name), _state(of_topic)))
+        states.append((_key(name), None))
+    written[f"{COORDINATORS}-1"] = plain_batch(0, states)
+    for broker in BROKERS:
+        for name, segment in written.items():
+            (folder / broker / name).mkdir(parents=True)
+            (folder / broker / name / "00000000000000000000.log").write_bytes(segment)
+    return {broker: folder / broker for broker in BROKERS}
+
+
+def _key(name: str) -> bytes:
+    generated = "org.apache.kafka.coordinator.transaction.generated"
+    return prefixed(0, java(f"{generated}.TransactionLogKey")().setTransactionalId(name))
+
+
+def _state(topic: str) -> bytes:
+    generated = "org.apache.kafka.coordinator.transaction.generated"
+    numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(0)])
+    place = java(f"{generated}.TransactionLogValue$PartitionsSchema")().setTopic(topic).setPartitionIds(numbers)
+    value = java(f"{generated}.TransactionLogValue")().setProducerId(7).setTransactionStatus(jpype.JByte(1))
+    return prefixed(0, value.setTransactionPartitions(jpype.java.util.ArrayList([place])))
+
+
+def collected(still: StillContext, folder: Path, **options: Any) -> dict[str, Any]:
+    (folder / "history.jsonl").parent.mkdir(parents=True, exist_ok=True)
+    (folder / "history.jsonl").write_text("")
+    collect(still.context, folder, **options)
+    found: dict[str, Any] = json.loads((folder / "tables" / "collect.json").read_text())
+    return found
+
+
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(folder / "tables" / f"{table}.parquet").to_pylist()
+    return found
+
+
+def test_what_is_pinned_of_a_partition() -> None:
+    still = StillContext()
+    topic = still.names.topic("output")
+    still.admin.starts, still.admin.stable, still.admin.high = {(topic, 1): 2}, {(topic, 1): 8}, {(topic, 1): 9}
+    still.admin.states = held(topic, leader=None, isr=(1, 3))
+    [first, second] = pin(still.admin, [(topic, 0), (topic, 1)])  # type: ignore[arg-type]
+    assert (first["leader"], first["isr"], first["replicas"]) == ("broker2", list(BROKERS), list(BROKERS))
+    assert second == {
+        "topic": topic,
+        "partition": 1,
+        "start": 2,
+        "end": 8,
+        "high_watermark": 9,
+        "leader": None,
+        "replicas": list(BROKERS),
+        "isr": ["broker1", "broker3"],
+    }
+
+
+@pytest.mark.parametrize("mode", ["full", "ledger"])
+def test_the_logs_of_this_run_become_rows(tmp_path: Path, mode: str) -> None:
+    still = StillContext(logs={})
+    still.context.cluster.log_dirs = lambda: logs(tmp_path / "data", still)  # type: ignore[method-assign]
+    still.admin.committed = {
+        still.names.group: {(still.names.input, 0): (10, "0,1,1"), ("another", 0): (3, "")},
+    }
+    facts = collected(still, tmp_path / "run", mode=mode)
+    assert facts["rows"] == {
+        "outputs": 5,
+        **({"inputs": 5} if mode == "full" else {}),
+        "batches": 9,
+        "commits": 1,
+        "states": 2,
+    }
+    assert [each["offset"] for each in facts["positions"]] == [10]
+    assert {(each["topic"], each["partition"], each["compacted"]) for each in facts["internal"]} == {
+        (OFFSETS, 0, 0),
+        (COORDINATORS, 0, 0),
+        (COORDINATORS, 1, 0),
+    }
+    assert [row["transactional_id"] for row in rows(tmp_path / "run", "states")] == ["mine", "mine"]
+    [commit] = rows(tmp_path / "run", "commits")
+    assert (commit["topic"], commit["position"], commit["worker"]) == (still.names.input, 10, 0)
+    assert manifest.damage(tmp_path / "run") == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "topic", "leader"), [("full", "output", None), ("ledger", "input", None), ("ledger", "output", True)]
+)
+def test_crcs_are_checked_where_no_consumer_has_read(
+    tmp_path: Path, mode: str, topic: str, leader: bool | None
+) -> None:
+    """The leader of a topic that is read has had its CRCs checked; nobody needs those of an unread input."""
+    still = StillContext()
+    still.context.cluster.log_dirs = lambda: logs(tmp_path / "data", still, topic=topic)  # type: ignore[method-assign]
+    collected(still, tmp_path / "run", mode=mode)
+    name = still.names.topic(topic)
+    intact = {row["broker"]: row["intact"] for row in rows(tmp_path / "run", "batches") if row["topic"] == name}
+    follower = None if topic == "input" else True
+    assert intact == {"broker1": follower, "broker2": None, "broker3": follower}
+
+
+def test_the_crcs_of_an_intermediate_topic_are_all_checked(tmp_path: Path) -> None:
+    still = StillContext("chain")
+    still.context.cluster.log_dirs = lambda: logs(tmp_path / "data", still, topic="middle")  # type: ignore[method-assign]
+    collected(still, tmp_path / "run")
+    middle = still.names.topic("middle")
+    assert {row["intact"] for row in rows(tmp_path / "run", "batches") if row["topic"] == middle} == {True}
+
+
+def test_a_system_without_logs_or_transaction_states(tmp_path: Path) -> None:
+    still = StillContext(capabilities=[])
+    facts = collected(still, tmp_path / "run")
+    assert facts["open_transactions"] is None and "internal" not in facts
+    assert facts["rows"] == {"outputs": 5, "inputs": 5}
+
+
+def test_a_cluster_without_transactions_has_no_coordinators_log(tmp_path: Path) -> None:
+    still = StillContext()
+    still.admin.internal = {OFFSETS}
+    still.context.cluster.log_dirs = lambda: logs(tmp_path / "data", still)  # type: ignore[method-assign]
+    facts = collected(still, tmp_path / "run")
+    assert [each["topic"] for each in facts["internal"]] == [OFFSETS]
+    assert facts["rows"]["states"] == 0
+
+
+def test_an_offsets_partition_without_a_leader_is_read_from_a_replica(tmp_path: Path) -> None:
+    still = StillContext()
+    still.admin.states = {(COORDINATORS, 1): held(COORDINATORS, leader=None)[COORDINATORS, 1]}
+    still.context.cluster.log_dirs = lambda: logs(tmp_path / "data", still)  # type: ignore[method-assign]
+    collected(still, tmp_path / "run")
+    assert [row["transactional_id"] for row in rows(tmp_path / "run", "states")] == ["mine", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("state", "known"), [("Ongoing", True), ("PrepareCommit", True), ("CompleteCommit", False), (None, False)]
+)
+def test_an_open_transaction_is_known_to_its_coordinator(tmp_path: Path, state: str | None, known: bool) -> None:
+    still = StillContext(capabilities=["transaction-state"])
+    place = still.names.topic("output"), 0
+    still.admin.producers = [stuck(7, place)]
+    if state:
+        still.admin.transactions["id"] = transaction("id", state, place)
+    [told] = collected(still, tmp_path / "run")["open_transactions"]
+    assert told["known_as"] == ("id" if known else None)
+    assert still.context.cluster.used_up == (not known)
+
+
+@pytest.mark.parametrize(
+    ("moves", "names"),
+    [("starts", ["start"]), ("stable", ["end"]), ("high", ["end", "high_watermark"]), ("", [])],
+)
+def test_an_offset_that_moved_while_the_topics_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moves: str, names: list[str]
+) -> None:
+    still = StillContext(capabilities=[])
+    place = still.names.topic("output"), 1
+
+    def write(frame: object, target: Path) -> int:
+        if moves:
+            getattr(still.admin, moves)[place] = 4
+        return 0
+
+    monkeypatch.setattr(module, "_write", write)
+    moved = collected(still, tmp_path / "run", mode="ledger")["moved"]
+    assert [each.partition(": ")[2].partition(" ")[0] for each in moved] == names
+
+
+# Columns
+
+
+_OF_TOTALS = ["content", "total", "grouping"]
+
+
+class Columns:
+    """In the place of a frame: the columns that are selected."""
+
+    def selectExpr(self, *columns: str) -> list[str]:
+        return [column.rpartition(" AS ")[2] for column in columns]
+
+
+@pytest.mark.parametrize(
+    ("workload", "inputs", "outputs"),
+    [
+        ("copy", [], {"output": []}),
+        ("chain", [], {"output": ["told_2"]}),
+        ("sums", ["grouping"], dict.fromkeys(("sums", "changelog"), _OF_TOTALS)),
+        ("bank", ["grouping"], dict.fromkeys(("debits", "credits", "balances"), _OF_TOTALS)),
+    ],
+)
+def test_the_columns_that_a_workload_needs(
+    monkeypatch: pytest.MonkeyPatch, workload: str, inputs: list[str], outputs: dict[str, list[str]]
+) -> None:
+    still = StillContext(workload)
+    monkeypatch.setattr(topics, "read", lambda *_, **__: Columns())
+    where: Any = (None, "lane-0", still.context, [])
+    read: Any = read_inputs(*where)
+    written: dict[str, Any] = dict(read_outputs(*where, "read_committed"))  # type: ignore[call-arg]
+    common = ["partition", "offset", "number", "digest", "told_0", "told_1"]
+    assert read == [*common[:4], *inputs]
+    assert {role: sorted(set(each) - set(common)) for role, each in written.items()} == {
+        role: sorted(each) for role, each in outputs.items()
+    }

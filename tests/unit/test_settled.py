@@ -1,0 +1,106 @@
+"""What is asked of a cluster to know that a run is at rest, and what is recorded if it does not come to rest."""
+
+import pytest
+
+from onceproof.harness.cluster.admin import Partition
+from onceproof.harness.context import settled
+from onceproof.harness.record.events import Quiesced, Stalled
+from onceproof.run import quiesce as module
+from onceproof.run.quiesce import quiesce
+from tests.unit.still_cluster import OFFSETS, StillContext, held, of, transaction
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[Partition, tuple[int, int]]]:
+    """The ranges in which records were looked for. All of them have one, but those of partition 1."""
+    ranges: list[dict[Partition, tuple[int, int]]] = []
+
+    def remaining(bootstrap: str, behind: dict[Partition, tuple[int, int]]) -> set[Partition]:
+        assert bootstrap == "lane-0"
+        ranges.append(behind)
+        return {each for each in behind if each[1] != 1}
+
+    monkeypatch.setattr(settled, "remaining", remaining)
+    return ranges
+
+
+@pytest.fixture(autouse=True)
+def deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LAG_DEADLINE_S", "_CLEANUP_S", "_ISR_DEADLINE_S"):
+        monkeypatch.setattr(module, name, 0.1)
+
+
+def at_rest(workload: str = "copy") -> StillContext:
+    still = StillContext(workload)
+    for group, topic in still.names.read:
+        still.admin.committed[group] = {(topic, partition): (10, "") for partition in range(2)}
+    return still
+
+
+def test_no_partition_is_asked_for_records_when_there_is_no_lag(asked: list[object]) -> None:
+    assert settled.lag(at_rest().context) == 0
+    assert asked == []
+
+
+def test_lag_counts_only_where_records_remain(asked: list[dict[Partition, tuple[int, int]]]) -> None:
+    still = at_rest("chain")
+    [(first, read), (second, middle)] = still.names.read
+    still.admin.committed[first] = {(read, 0): (6, ""), (read, 1): (10, "")}
+    still.admin.committed[second] = {(middle, 1): (9, "")}
+    still.admin.starts[middle, 0] = 3
+    assert settled.lag(still.context) == 4 + 7
+    assert asked == [{(read, 0): (6, 10), (middle, 0): (3, 10), (middle, 1): (9, 10)}]
+
+
+def test_an_lso_below_the_high_watermark() -> None:
+    still = at_rest()
+    still.admin.stable[OFFSETS, 0] = 8
+    still.admin.stable[still.names.topic("output"), 1] = 9
+    assert settled.lso_behind(still.context) == {
+        (OFFSETS, 0): (8, 10),
+        (still.names.topic("output"), 1): (9, 10),
+    }
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "wrong"), [(2, (1, 2), True), (None, (1, 2, 3), True), (2, (1, 2, 3), False)]
+)
+def test_replicas_out_of_sync(leader: int | None, isr: tuple[int, ...], wrong: bool) -> None:
+    still = at_rest()
+    still.admin.states = held("__transaction_state", leader=leader, isr=isr)
+    assert settled.not_in_sync(still.context) == (["__transaction_state/1"] if wrong else [])
+
+
+def test_a_run_at_rest_is_recorded_as_such() -> None:
+    still = at_rest()
+    ended = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
+    for worker, state in enumerate(ended):
+        name = still.names.transactional_id(worker)
+        still.admin.transactions[name] = transaction(name, state, (still.names.input, 0))
+    quiesce(still.context)
+    assert still.noted == [Quiesced(lso_behind=[])]
+    assert still.calls == ["stop workers", "close 6", "stop observers"]
+
+
+def test_what_does_not_come_to_rest_is_recorded() -> None:
+    """Consumers lag, a transaction is open, an LSO stays behind, and a replica is out of sync."""
+    still = at_rest()
+    still.admin.committed.clear()
+    name = still.names.transactional_id(0)
+    still.admin.transactions[name] = transaction(name, "Ongoing", (still.names.input, 0))
+    still.admin.stable[still.names.topic("output"), 0] = 7
+    still.admin.states = held(OFFSETS, isr=(1,))
+    quiesce(still.context)
+    waited = [each.reason.partition("; last seen")[0].partition(" for ")[2] for each in of(still, Stalled)]
+    assert waited == ["lag 0", "no open transaction", "full ISR"]
+    [quiesced] = of(still, Quiesced)
+    assert [(each.topic, each.lso, each.hw) for each in quiesced.lso_behind] == [(still.names.topic("output"), 7, 10)]
+
+
+def test_a_system_that_does_not_tell_transactions_is_not_asked_for_them() -> None:
+    still = StillContext(capabilities=["log-access"])
+    still.admin.committed = at_rest().admin.committed
+    name = still.names.transactional_id(0)
+    still.admin.transactions[name] = transaction(name, "Ongoing", (still.names.input, 0))
+    quiesce(still.context)
+    assert still.noted == [Quiesced(lso_behind=[])]
