@@ -169,6 +169,31 @@ def spread_and_one_lost(run: RunData) -> Expected:
     return {"lost": {input_of(second)}}
 
 
+@mutant(TWICE, "ledger", pipeline=_SPREAD, alone=True)
+def ledger_mode_spread_and_one_lost(run: RunData) -> Expected:
+    """Ledger mode: of two inputs that must have a record in each of two partitions, one lacks a record."""
+    return spread_and_one_lost(run)
+
+
+@mutant(TWICE, "ledger")
+def ledger_mode_one_of_two_in_another_partition(run: RunData) -> Expected:
+    """Ledger mode: of the two records of an input, one stands in another partition of the topic."""
+    return one_of_two_in_another_partition(run)
+
+
+@mutant(TWICE, "ledger")
+def ledger_mode_one_of_two_names_the_next(run: RunData) -> Expected:
+    """Ledger mode: of the two records of an input, one says that it was made from the next input."""
+    return one_of_two_names_the_next(run)
+
+
+@mutant(TWICE, "ledger")
+def ledger_mode_position_of_two_aborted(run: RunData) -> Expected:
+    """Ledger mode: a transaction's outputs were committed and its offsets aborted; another input's offset is not
+    known."""
+    return position_of_two_aborted(run)
+
+
 def _spread(run: RunData) -> list[list[Row]]:
     """Exchange the second records of the pair; returns the records of each of the two inputs."""
     pair = [sorted((row for row in run.outputs if row["number"] == number), key=place_of) for number in PAIR]

@@ -19,10 +19,10 @@ _LIMIT_S = 120
 # Module → its tests, in tests/unit.
 TESTED: Mapping[str, tuple[str, ...]] = {
     "evidence.decisions": ("test_decisions",),
-    "collect.segments": ("test_segments", "test_kafka_readers"),
+    "collect.segments": ("test_segments", "test_kafka_readers", "test_collect"),
     "collect.commits": ("test_kafka_readers",),
     "collect.states": ("test_kafka_readers", "test_collect"),
-    "collect.collect": ("test_collect",),
+    "collect.collect": ("test_collect", "test_hidden"),
     "onceproof.harness.context.settled": ("test_settled",),
     "onceproof.run.quiesce": ("test_settled",),
 }

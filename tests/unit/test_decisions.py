@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from onceproof.verifiers import coordinator
-from onceproof.verifiers.evidence.decisions import Decision, Lane, Span, lanes
+from onceproof.verifiers.evidence.decisions import Decision, Lane, Span, decisions, lanes, ongoing
 
+Row = dict[str, object]
 Step = tuple[str, int, int]  # the marker's kind, its epoch, and the number of batches before it
 COMMIT, ABORT = "commit", "abort"
 PLACE = "output/3"
@@ -97,9 +98,63 @@ def test_more_transactions_than_decisions() -> None:
     assert len(lane.strange) == 1
 
 
+def markers(lane: Lane) -> list[int | None]:
+    """The offsets of the markers that match no decision."""
+    return [span.marker for span in lane.strange]
+
+
+def unended(lane: Lane) -> list[int]:
+    """The decisions without a marker."""
+    return [each.offset for each in lane.unended]
+
+
+def test_a_marker_that_ends_nothing_and_matches_nothing_is_no_problem() -> None:
+    lane = match(spans((COMMIT, 7, 1), (ABORT, 9, 0)), decided((COMMIT, 7)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([], [], [0, None])
+    lane = match(spans((ABORT, 7, 0), (COMMIT, 7, 1)), decided((COMMIT, 7)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([], [], [None, 0])
+
+
+def test_the_first_decision_has_no_marker() -> None:
+    lane = match(spans((COMMIT, 8, 1)), decided((COMMIT, 7), (COMMIT, 8)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([], [0], [1])
+
+
+def test_a_marker_again_although_the_next_one_of_its_kind_is_to_come() -> None:
+    one_more = spans((COMMIT, 0, 1), (COMMIT, 0, 1), (ABORT, 0, 1), (COMMIT, 0, 1))
+    lane = match(one_more, decided((COMMIT, 0), (ABORT, 0), (COMMIT, 0)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([21], [], [0, None, 1, 2])
+
+
+def test_a_marker_of_the_other_kind_before_an_open_span_or_a_repeated_marker() -> None:
+    wrong = spans((ABORT, 7, 1))
+    still_open = Span(producer_id=1, first=11, batches=1, lowest=7, highest=7)
+    for more in (still_open, Span(**{**vars(wrong[0]), "marker": 11, "batches": 0})):
+        lane = match([*wrong, more], decided((COMMIT, 7)))
+        assert (markers(lane), unended(lane), numbers(lane)) == ([10], [], [None, None])
+
+
+def test_a_marker_of_no_decision_does_not_stand_for_a_later_one() -> None:
+    lane = match(spans((ABORT, 3, 1)), decided((COMMIT, 7), (COMMIT, 8)))
+    assert (markers(lane), unended(lane)) == ([10], [0, 1])
+
+
+def test_a_marker_of_nothing_before_its_transaction_is_that_decisions() -> None:
+    lane = match(spans((COMMIT, 7, 0), (COMMIT, 7, 1)), decided((COMMIT, 7)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([11], [], [0, None])
+
+
+def test_a_decision_whose_markers_are_still_to_come() -> None:
+    [first, second] = decided((COMMIT, 7), (COMMIT, 8))
+    lane = match(spans((COMMIT, 7, 1)), [first, Decision(**{**vars(second), "done": False})])
+    assert (markers(lane), unended(lane)) == ([], [])
+
+
 def test_before_the_first_known_decision_nothing_is_judged() -> None:
     lane = match(spans((COMMIT, 7, 1), (COMMIT, 8, 1)), decided((COMMIT, 8)), partial=True)
     assert (lane.unknown, lane.strange, numbers(lane)) == (1, [], [None, 0])
+    lane = match(spans((COMMIT, 7, 0), (COMMIT, 7, 1), (COMMIT, 8, 1)), decided((COMMIT, 8)), partial=True)
+    assert (lane.unknown, lane.strange, numbers(lane)) == (1, [], [None, None, 0])
 
 
 def test_the_beginning_of_a_partition_may_be_deleted() -> None:
@@ -127,3 +182,44 @@ def test_a_coordinator_epoch_that_goes_back() -> None:
     old = Span(**{**vars(second), "coordinator_epoch": 3})
     lane = match([Span(**{**vars(first), "coordinator_epoch": 4}), old], decided((COMMIT, 7)))
     assert [(cls, offset) for cls, offset, _ in coordinator.problems(lane, {})] == [("zombie-write", 11)]
+
+
+# The coordinator's log
+
+
+def state(offset: int, name: str, state: str, *, version: int | None = 2, partitions: Sequence[str] = (PLACE,)) -> Row:
+    producer = {"producer_id": 1, "producer_epoch": 7, "version": version, "partitions": partitions}
+    return {"log": 2, "offset": offset, "transactional_id": name, "state": state, **producer}
+
+
+def test_each_prepared_state_is_a_decision() -> None:
+    rows = [
+        state(5, "a", "PrepareAbort"),
+        state(6, "a", "CompleteAbort", partitions=()),
+        state(0, "a", "Ongoing"),
+        state(1, "a", "PrepareCommit"),
+        state(3, "a", "CompleteCommit", partitions=()),
+        state(2, "b", "PrepareCommit", version=None),
+    ]
+    found = [(each.transactional_id, each.offset, each.commit, each.done) for each in decisions(rows)[1]]
+    assert sorted(found) == [("a", 1, True, True), ("a", 5, False, True), ("b", 2, True, False)]
+    assert {(each.version, each.log, each.epoch, each.partitions) for each in decisions(rows)[1]} == {
+        (2, 2, 7, frozenset([PLACE])),
+        (0, 2, 7, frozenset([PLACE])),
+    }
+
+
+@pytest.mark.parametrize("again", ["PrepareCommit", "Ongoing"])
+def test_a_decision_that_is_followed_by_an_open_state_is_not_done(again: str) -> None:
+    first, _ = decisions([state(1, "a", "PrepareCommit"), state(2, "a", "PrepareCommit")])[1]
+    assert not first.done
+    assert not decisions([state(1, "a", "PrepareCommit"), state(2, "a", again)])[1][0].done
+
+
+@pytest.mark.parametrize(
+    ("last", "known"),
+    [("Ongoing", True), ("PrepareCommit", True), ("PrepareAbort", True), ("CompleteCommit", False), ("Empty", False)],
+)
+def test_the_last_state_says_whether_a_transaction_is_open(last: str, known: bool) -> None:
+    rows = [state(2, "a", last), state(1, "a", "CompleteCommit" if known else "Ongoing")]
+    assert ongoing(rows) == ({(1, PLACE): "a"} if known else {})

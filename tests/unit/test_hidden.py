@@ -8,8 +8,12 @@ from pyspark.sql import SparkSession
 
 from onceproof.harness.record import manifest
 from onceproof.harness.record.results import Results
+from onceproof.harness.record.tables import OUTPUTS
+from onceproof.verifiers.collect import collect
+from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.verify import verify
 from tests.unit.good_run import GoodRun
+from tests.unit.still_cluster import StillContext
 
 
 def samples(results: Results, cls: str) -> list[dict[str, Any]]:
@@ -63,3 +67,16 @@ def test_a_scenario_may_ask_that_hidden_records_agree_with_the_log(
     says = [reason.says for reason in verify(good_run.write(tmp_path / "run")).reasons]
     wanted = "output/0: 20 aborted in the log, a read_uncommitted reader saw 19 that are not visible"
     assert any(wanted in each for each in says) == bool(taken)
+
+
+def test_hidden_records_are_those_that_no_read_committed_reader_saw(
+    spark: SparkSession, good_run: GoodRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = good_run.write(tmp_path / "run")
+    seen = spark.read.schema(OUTPUTS.spark).parquet(str(folder / "tables" / "outputs.parquet")).drop("topic")
+    other = seen.where("partition = 1 AND offset = 3").selectExpr("* EXCEPT (offset)", "99L AS offset")
+    monkeypatch.setattr(collect, "read_outputs", lambda *_: {"output": seen.unionByName(other)})
+    collect.collect_hidden(StillContext().context, folder)
+    hidden = spark.read.parquet(str(folder / "tables" / "hidden.parquet"))
+    assert [(row["topic"], row["partition"], row["offset"]) for row in rows(hidden)] == [("output", 1, 99)]
+    assert manifest.damage(folder) == []

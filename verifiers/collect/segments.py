@@ -58,7 +58,7 @@ def write_batches(
             for topic, partition in wanted:
                 held = replica(folder / f"{topic}-{partition}", crc=not headers_only(broker, (topic, partition)))
                 rows.extend((topic, partition, broker, *batch) for batch in held)
-                if len(rows) >= _CHUNK_ROWS:
+                if len(rows) >= _CHUNK_ROWS:  # speed: it bounds the memory
                     count += _flush(writer, rows)
         count += _flush(writer, rows)
     return count
@@ -92,7 +92,7 @@ def compacted(held: Sequence[Row]) -> int:
 
 def _flush(writer: pq.ParquetWriter, rows: list[Row]) -> int:
     count = len(rows)
-    if rows:
+    if rows:  # speed: an empty row group says nothing
         writer.write_table(pa.table(list(zip(*rows, strict=True)), schema=BATCHES.arrow))
         rows.clear()
     return count
@@ -104,11 +104,10 @@ def batches(segment: Path, *, crc: bool = True) -> Iterator[Row]:
     With `crc` false, only headers are read and `intact` is None. Ends at the first incomplete batch (`remainder`).
     """
     size = segment.stat().st_size
-    if size == 0:
+    if size == 0:  # an empty file cannot be mapped
         return
     with segment.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        # If only headers are read, reading ahead would load every value.
-        data.madvise(mmap.MADV_SEQUENTIAL if crc else mmap.MADV_RANDOM)
+        data.madvise(mmap.MADV_SEQUENTIAL if crc else mmap.MADV_RANDOM)  # speed: reading ahead loads every value
         place = 0
         while place + _HEADER.size <= size:
             (base, length, _, magic, told, attributes, delta, _, _, producer, epoch, sequence, records) = (

@@ -178,52 +178,51 @@ def lanes(
 
 _UNKNOWN = -1  # the number of matched decisions before the first known one
 
+# The number of matched decisions after a span → the number before it, and the index of the span's decision.
+Step = dict[int, tuple[int, int | None]]
+
 
 def _match(lane: Lane, *, partial: bool, cut: bool) -> None:
     """Match the spans with the decisions, and fill `of`, `strange`, `unended` and `unknown` of the lane.
 
     With versions 0 and 1, an empty span may be a repeated marker or the next transaction, so all possible numbers of
-    matched decisions are kept; each step remembers from which number it came.
+    matched decisions are kept.
     """
     told = lane.decisions
-    steps: list[dict[int, int]] = []
-    possible = {count: count for count in range(_UNKNOWN if partial else 0, len(told) + 1 if cut else 1)}
+    steps: list[Step] = []
+    possible: Collection[int] = range(_UNKNOWN if partial else 0, len(told) + 1 if cut else 1)
     for place, span in enumerate(lane.spans):
         if span.marker is None:
-            following = {count: count for count in possible}
+            step: Step = {count: (count, None) for count in possible}
         else:
             left = sum(each.marker is not None and each.batches > 0 for each in lane.spans[place:])
-            following = _after(span, told, possible) or _resume(lane, span, possible, left)
-        steps.append(following)
-        possible = following
+            step = _after(span, told, possible) or _resume(lane, span, possible, left)
+        steps.append(step)
+        possible = step.keys()
     count = max(possible)
     lane.unended += [each for each in told[max(0, count) :] if each.done]
-    for span, came in zip(reversed(lane.spans), reversed(steps), strict=True):
-        before = came[count]
-        consumed = count - 1 if before != count else None
-        if consumed is None and span.marker is not None and count > 0 and span.ends(told[count - 1]):
-            consumed = count - 1
-        known = consumed is not None and span not in lane.strange
-        lane.of.append(told[consumed] if known and consumed is not None else None)
+    for span, step in zip(reversed(lane.spans), reversed(steps), strict=True):
         lane.unknown += count == _UNKNOWN and span.batches > 0
-        count = before
+        count, own = step[count]
+        lane.of.append(None if own is None else told[own])
     lane.of.reverse()
 
 
-def _after(span: Span, told: Sequence[Decision], possible: Mapping[int, int]) -> dict[int, int]:
-    """Return the numbers of decisions that may be matched after this span, each with the number before it."""
-    following: dict[int, int] = {}
+def _after(span: Span, told: Sequence[Decision], possible: Iterable[int]) -> Step:
+    """Return the numbers of decisions that may be matched after this span."""
+    following: Step = {}
     for count in possible:
         if count == _UNKNOWN:
-            following.setdefault(_UNKNOWN, _UNKNOWN)
-        if max(0, count) < len(told) and span.ends(told[max(0, count)]):
-            following[max(0, count) + 1] = count
+            following.setdefault(_UNKNOWN, (_UNKNOWN, None))
+        after = max(0, count)
+        if after < len(told) and span.ends(told[after]):
+            following[after + 1] = count, after
         if count > 0 and not span.batches and span.ends(told[count - 1]):
-            following.setdefault(count, count)
+            following.setdefault(count, (count, count - 1))
     return following
 
 
-def _resume(lane: Lane, span: Span, possible: Mapping[int, int], left: int) -> dict[int, int]:
+def _resume(lane: Lane, span: Span, possible: Collection[int], left: int) -> Step:
     """Return how the matching continues after a span whose marker is not the one that should come next.
 
     If the following decision has the same epoch, and there are no more spans (`left`, with this one) than decisions,
@@ -231,15 +230,14 @@ def _resume(lane: Lane, span: Span, possible: Mapping[int, int], left: int) -> d
     decision, the decisions between have no marker. Otherwise the marker is strange.
     """
     told, count = lane.decisions, max(possible)
-    other = count >= 0 and left <= len(told) - count and told[count].epoch == span.epoch
-    if other and span.batches:
+    if span.batches and left <= len(told) - count and told[count].epoch == span.epoch:
         lane.strange.append(span)
-        return {count + 1: count}
+        return {count + 1: (count, None)}
     repeats = count > 0 and span.ends(told[count - 1])
     later = [place for place in range(count + 1, len(told)) if span.ends(told[place])]
     if later and not repeats:
         lane.unended += told[count : later[0]]
-        return {later[0] + 1: count}
+        return {later[0] + 1: (count, later[0])}
     if span.batches:
         lane.strange.append(span)
-    return {each: each for each in possible}
+    return {each: (each, None) for each in possible}
