@@ -24,7 +24,10 @@ from onceproof.run.run import Run
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """The result of one run: its verdict, its counts, the seconds of each phase, and its folder if it was kept."""
+    """The result of one run: its verdict, its counts, the seconds of each phase, and its folder if it was kept.
+
+    `audit` is the verdict of an audit of its logs alone; empty if there was none.
+    """
 
     scenario: str
     seed: int
@@ -39,6 +42,7 @@ class Line:
     transactions: int
     phases: dict[str, float]
     folder: str | None
+    audit: str = ""
 
     @property
     def seconds(self) -> float:

@@ -2,7 +2,9 @@
 
     onceproof soak --count 50 --seed 1
 
-The scenarios in scenarios/soak take turns, and each run has a seed of its own. The folders of valid runs are removed.
+The scenarios in scenarios/soak take turns, and each run has a seed of its own. The logs of each run are also audited
+alone, without its history and its ledger. The folders of runs that are valid in both ways are removed.
+
 If n independent runs are valid and none is invalid, the probability p of a violation in such a run is, with 95%
 confidence, at most 1 − 0.05^(1/n): 5.8% for n = 50 (see the "rule of three"). Runs that are `unknown` prove nothing;
 they are counted separately and listed with their reasons.
@@ -11,7 +13,7 @@ they are counted separately and listed with their reasons.
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -52,8 +54,9 @@ class Soak:
 
     @property
     def held(self) -> bool:
-        """Return whether no run was invalid, and at most one run in ten was unknown."""
-        return not self.count("invalid") and self.count("unknown") <= _UNKNOWN_AT_MOST * len(self.lines)
+        """Return whether no run and no audit was invalid, and at most one run in ten was unknown."""
+        wrong = self.count("invalid") or any(line.audit == "invalid" for line in self.lines)
+        return not wrong and self.count("unknown") <= _UNKNOWN_AT_MOST * len(self.lines)
 
     def summary(self) -> str:
         """Return the soak as a table in Markdown: verdicts, counts, faults, the bound, and runs that are not valid."""
@@ -71,6 +74,7 @@ class Soak:
             + ", ".join(f"{name} {count}" for name, count in sorted(faults.items()))
             + " |",
             f"| runs without a fault | {sum(not line.faults for line in self.lines)} |",
+            f"| audits of the logs alone | {_counted(line.audit or 'none' for line in self.lines)} |",
         ]
         if self.bound is not None:
             says = f"no violation in {self.count('valid')} valid runs: with 95% confidence, at most {self.bound:.1%}"
@@ -81,6 +85,11 @@ class Soak:
             if line.verdict != "valid"
         ]
         return "\n".join(lines) + "\n"
+
+
+def _counted(words: Iterable[str]) -> str:
+    """Return how often each word occurs: "48 valid, 2 unknown"."""
+    return ", ".join(f"{count} {word}" for word, count in Counter(words).most_common())
 
 
 def read(path: Path) -> Soak:
@@ -114,13 +123,25 @@ def soak(
             raise BadInput(f"{options.folder / 'soak.json'}: the soak to resume has {has}; allowed: {needs}")
 
     def after(run: Run, _results: Results, line: Line) -> None:
-        if line.verdict == "valid":
+        line = replace(line, audit=_audit(run))
+        if line.verdict == line.audit == "valid":
             shutil.rmtree(run.folder)
             line = replace(line, folder=None)
         done.lines.append(line)
         (options.folder / "soak.json").write_text(json.dumps([asdict(each) for each in done.lines], indent=1) + "\n")
         (options.folder / "soak.md").write_text(done.summary())
-        say(f"{len(done.lines)}/{runs}  {line.scenario}, seed {line.seed}: {line.headline}")
+        audited = f"; audit of its logs: {line.audit}" if line.audit != "valid" else ""
+        say(f"{len(done.lines)}/{runs}  {line.scenario}, seed {line.seed}: {line.headline}{audited}")
 
     batch.run(wanted[len(done.lines) :], options, after)
     return done
+
+
+def _audit(run: Run) -> str:
+    """Return the verdict of an audit of a run's logs; empty if the run ended before they were read."""
+    from onceproof.verifiers.audit import audit, copies
+
+    try:
+        return audit.audit(copies.of_run(run.folder)).verdict
+    except BadInput:
+        return ""

@@ -75,6 +75,10 @@ def test_a_soak_holds_when_nothing_was_found_and_nine_in_ten_were_judged() -> No
     assert not soaked(*["valid"] * 8, "unknown", "unknown").held
     assert not soaked(*["valid"] * 20, "invalid").held
     assert not soaked("unknown").held
+    audited = soaked("valid", "valid")
+    audited.lines[1] = replace(audited.lines[1], audit="invalid")
+    assert not audited.held
+    assert "| audits of the logs alone | 1 none, 1 invalid |" in audited.summary()
 
 
 def test_a_soak_of_no_runs_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
