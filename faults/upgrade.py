@@ -9,6 +9,7 @@ Controllers are restarted first, then brokers, each one when all replicas are in
 `raise-feature` does that, and until then a downgrade is possible (KIP-584). The cluster is not reused for another run.
 """
 
+from itertools import pairwise
 from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
@@ -26,6 +27,8 @@ from onceproof.harness.record.events import FaultTarget, NodeReplaced
 from onceproof.harness.record.history import Events
 
 _BACK_DEADLINE_S = 90.0
+# Controllers first, then brokers.
+_ORDER = sorted(topology.NODES, key=lambda node: not topology.is_controller(node))
 
 
 class UpgradeSpec(FaultSpec):
@@ -50,24 +53,23 @@ class Upgrade:
         images.kafka(spec.to)
 
     def inject(self, context: FaultContext, fault: PlannedFault[UpgradeSpec]) -> Undo:
-        """Record the release; the restarts follow in `hold`."""
+        """Restart the first node; the others follow in `hold`."""
         context.note(FaultTarget(fault=fault.id, role="every node", node=f"to {fault.spec.to}"))
+        _restart(_ORDER[0], context, fault)
         return lambda: None
 
     def hold(self, context: FaultContext, fault: PlannedFault[UpgradeSpec], _undo: Undo) -> None:
-        """Restart the nodes one after the other.
+        """Restart the other nodes, each one when all replicas are in sync after the restart of the one before.
 
         Raises DeadlineError when replicas are not in sync again within 90 s, or the run is given up before the last
         node.
         """
-        controllers = [node for node in topology.NODES if topology.is_controller(node)]
-        for node in [*controllers, *(node for node in topology.NODES if node not in controllers)]:
+        for before, node in pairwise(_ORDER):
+            _in_sync(before, context)
             if context.aborted.is_set():
                 raise DeadlineError(f"the run ended before {node} was upgraded")
-            before = context.cluster.image(node)
-            context.cluster.replace(node, fault.spec.to)
-            until(f"all replicas in sync after {node}", lambda: not not_in_sync(context), deadline_s=_BACK_DEADLINE_S)
-            context.note(NodeReplaced(fault=fault.id, node=node, before=before, image=context.cluster.image(node)))
+            _restart(node, context, fault)
+        _in_sync(_ORDER[-1], context)
 
     def missing(self, fault: PlannedFault[UpgradeSpec], events: Events) -> str | None:
         """Return a message unless the container engine reported the release's image for every node."""
@@ -76,6 +78,16 @@ class Upgrade:
         done = {each.node for each in replaced if image in each.image and image not in each.before}
         left = [node for node in topology.NODES if node not in done]
         return f"nodes that were not restarted with {fault.spec.to}: {', '.join(left)}" if left else None
+
+
+def _restart(node: str, context: FaultContext, fault: PlannedFault[UpgradeSpec]) -> None:
+    before = context.cluster.image(node)
+    context.cluster.replace(node, fault.spec.to)
+    context.note(NodeReplaced(fault=fault.id, node=node, before=before, image=context.cluster.image(node)))
+
+
+def _in_sync(after: str, context: FaultContext) -> None:
+    until(f"all replicas in sync after {after}", lambda: not not_in_sync(context), deadline_s=_BACK_DEADLINE_S)
 
 
 FAULT = Upgrade()

@@ -79,14 +79,14 @@ def verify(
             model_sql.check(tables.spark, tables.workload, folder)
             with Watch(tables.spark, limit_s=limit) as watch:
                 judged = in_threads(lambda check: _guarded(check, tables, watch), added)
-            judged += _left_out(planned.scenario.checks, checks)
-            mode = "full" if tables.full else "ledger"
-            try:
-                counts = _counts(tables)
-            except Exception as error:
-                judged.append(
-                    _failed("counts", "the inputs, outputs and transactions of the run can be counted", error)
-                )
+                judged += _left_out(planned.scenario.checks, checks)
+                mode = "full" if tables.full else "ledger"
+                try:
+                    counts = watch.run("the counts", lambda: _counts(tables))
+                except Exception as error:
+                    judged.append(
+                        _failed("counts", "the inputs, outputs and transactions of the run can be counted", error)
+                    )
         finally:
             with suppress(Exception):  # the session may have died, and then the checks have reported it
                 let_go(tables.spark)

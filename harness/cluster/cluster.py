@@ -119,10 +119,22 @@ class Cluster:
         """
         try:
             self._start()
-            until("three registered brokers", self._registered, deadline_s=_UP_DEADLINE_S, every_s=0.5)
+            until(
+                "three registered brokers",
+                self._registered,
+                deadline_s=_UP_DEADLINE_S,
+                every_s=0.5,
+                abort=self._check_running,
+            )
         except HarnessError as error:
             raise type(error)(f"{error}{self._why_not_up()}") from None
         self._keep_formatted()
+
+    def _check_running(self) -> None:
+        """Raise HarnessError as soon as a node has exited: nothing restarts it while the cluster starts."""
+        gone = [node for node in topology.NODES if self.state(node) == "exited"]
+        if gone:
+            raise HarnessError(f"{', '.join(gone)} exited while the cluster started")
 
     def _why_not_up(self) -> str:
         """Keep the logs of a cluster that did not start, and return the last line of each node that does not run."""
