@@ -45,6 +45,7 @@ _PROXY_DEADLINE_S = 20.0
 _STOP_DEADLINE_S = 30
 _WIRE_PORT = 4
 _LOGS_AT_ONCE = 8
+_STACK = ("\tat ", "\t... ")  # how lines of Java's stack traces begin
 
 
 class Cluster:
@@ -137,15 +138,18 @@ class Cluster:
             raise HarnessError(f"{', '.join(gone)} exited while the cluster started")
 
     def _why_not_up(self) -> str:
-        """Keep the logs of a cluster that did not start, and return the last line of each node that does not run."""
-        folder, said = paths.home() / "failed" / self.address.name, ""
+        """Keep the logs of a cluster that did not start, and return what nodes that do not run wrote last."""
+        folder = paths.home() / "failed" / self.address.name
+        told: dict[str, list[str]] = {}
         for node in (*topology.NODES, "toxiproxy"):
             with suppress(Exception):  # there may be no such container, or no engine
                 self.collect_log(node, folder, since_s=0)
-                if self.state(node) != "running":
-                    lines = (folder / f"{node}.log").read_text(errors="replace").strip().splitlines()
-                    said += f"; {node} is {self.state(node)}: {' '.join(lines[-1:])[:300]}"
-        return f"{said}; the nodes' logs are in {folder}" if folder.exists() else said
+                if (state := self.state(node)) != "running":
+                    lines = (folder / f"{node}.log").read_text(errors="replace").splitlines()
+                    said = [line for line in lines if line and not line.startswith(_STACK)]
+                    told.setdefault(f"{state}: {' '.join(said[-1:])[:300]}", []).append(node)
+        says = "".join(f"; {', '.join(nodes)}: {last}" for last, nodes in told.items())
+        return f"{says}; the nodes' logs are in {folder}" if folder.exists() else says
 
     def _start(self, *services: str, profile: str | None = None) -> None:
         """Start these services, or all of them; recreate a service whose image has changed. Raises HarnessError."""
@@ -340,7 +344,7 @@ class Cluster:
     def collect_log(self, node: str, folder: Path, *, since_s: float) -> None:
         """Write a container's log as `collect_logs` does."""
         folder.mkdir(parents=True, exist_ok=True)
-        log: bytes = self._container(node).logs(since=since_s, timestamps=False)
+        log: bytes = self._container(node).logs(since=since_s or None, timestamps=False)
         redact = Redaction(self.spec.settings)
         (folder / f"{node}.log").write_bytes(redact.data(self._replaced.get(node, b"") + log))
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.cluster import pool, topology
+from onceproof.harness.cluster import pool
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.cluster.containers import LABEL
 from onceproof.harness.model.spec import ClusterSpec
@@ -135,8 +136,8 @@ def test_a_cluster_that_does_not_start_says_why() -> None:
         pass
     told = str(failed.value)
     assert " exited while the cluster started; " in told
-    [node, *_] = [node for node in topology.NODES if f"; {node} is exited: " in told]
+    assert re.search(r"; (broker|controller)\d.*: exited: .*ConfigException.*log\.segment\.bytes", told)
     logs = Path(told.rpartition("the nodes' logs are in ")[2])
-    assert "log.segment.bytes" in (logs / f"{node}.log").read_text()
+    assert any("log.segment.bytes" in path.read_text() for path in logs.glob("*.log"))
     assert of_cluster(logs.name) == (0, 0)
     shutil.rmtree(logs)
