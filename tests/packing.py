@@ -27,6 +27,7 @@ from tests.rundata import Row, RunData
 PREFIX = "op-pack-"
 PARTITIONS, WORKERS, NUMBERS = 8, 8, 1_000_000
 _OFFSETS = "__consumer_offsets"
+_LOGS = 100  # partitions of __transaction_state, at most
 _LEADER = "broker1"  # of the internal topics of a pack
 _SAMPLES_MAX = 100_000  # of a finding, in a whole folder; Spark takes memory for as many when it sorts them
 TABLES = (
@@ -173,6 +174,7 @@ class _Move:
             moved["transactional_id"] = f"{moved['transactional_id']} of case {self._case}"
             moved["partitions"] = [self._place(place) for place in moved["partitions"]]
             moved["offset"] += self._case * NUMBERS
+            moved["log"] += self._case * _LOGS  # a coordinator's epochs are compared among all of its markers
         return moved
 
     def event(self, event: Row) -> Row:

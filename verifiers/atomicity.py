@@ -138,15 +138,18 @@ def given_up(tables: Tables) -> DataFrame:
     """Return transactions whose worker never called commit: worker, incarnation, transaction.
 
     The worker aborted them, or ended before it called commit, or was stopped at the phase before-commit and never
-    continued. (A worker that reported the call twice had called it before that phase.)
+    continued. (A worker that reported the call twice had called it before that phase.) If events of a process are
+    missing, its call of commit may be among them.
     """
     ended = tables.transactions.groupBy(*TRANSACTION).agg(
         F.expr("count_if(event = 'invoke') AS invoked"), F.expr("coalesce(max(type = 'fail'), false) AS failed")
     )
     stayed = small(tables.spark, _stayed(tables), "worker int, incarnation int, transaction bigint")
     stayed = ended.join(F.broadcast(stayed), TRANSACTION, "left_semi").where("invoked = 1")
-    found = ended.where("invoked = 0 OR failed").unionAll(stayed).select(*TRANSACTION).distinct()
-    return tables.gathered(found)
+    untold = small(tables.spark, sorted(tables.untold), "worker int, incarnation int")
+    silent = ended.where("invoked = 0").unionAll(stayed).select(*TRANSACTION)
+    silent = silent.join(F.broadcast(untold), ["worker", "incarnation"], "left_anti").select(*TRANSACTION)
+    return tables.gathered(silent.unionAll(ended.where("failed").select(*TRANSACTION)).distinct())
 
 
 def _stayed(tables: Tables) -> list[tuple[int, int, int]]:

@@ -104,23 +104,39 @@ def _positions(tables: Tables) -> list[Reason]:
     missing, on which other checks rely.
     """
     place = F.struct("offset", "position")
-    last = tables.commits.where("fate = 'visible'").groupBy("partition").agg(F.max(place).alias("last"))
-    in_log = {row["partition"]: row["last"]["position"] for row in rows(last)}
+    last = tables.all_commits.where("fate = 'visible'").groupBy("topic", "partition").agg(F.max(place).alias("last"))
+    in_log = {(row["topic"], row["partition"]): row["last"]["position"] for row in rows(last)}
+    shown = {(each["topic"], each["partition"]): each["offset"] for each in tables.facts["positions"]}
     gone = tables.gone_from("__consumer_offsets")
-    reasons = (
-        [Reason(kind="indeterminate", says=f"the group's log was compacted: {gone} records of it are gone")]
-        if gone
-        else []
-    )
-    return reasons + [
-        Reason(
-            kind="indeterminate",
-            says=f"the group's committed offset on {tables.input_topic}/{partition} is "
-            f"{tables.positions.get(partition)}, but the last one in its log is {in_log.get(partition)}",
-        )
-        for partition in sorted(tables.positions.keys() | in_log.keys())
-        if tables.positions.get(partition) != in_log.get(partition)
+    reasons = [f"the group's log was compacted: {gone} records of it are gone"] if gone else []
+    reasons += [
+        f"the LSO {each['end']} of {each['topic']}/{each['partition']} is below the high watermark "
+        f"{each['high_watermark']}"
+        for each in tables.facts["internal"]
+        if each["end"] != each["high_watermark"]
     ]
+    reasons += [
+        f"the group's committed offset on {topic}/{partition} is {shown.get((topic, partition))}, but the last one in "
+        f"its log is {in_log.get((topic, partition))}"
+        for topic, partition in sorted(shown.keys() | in_log.keys())
+        if shown.get((topic, partition)) != in_log.get((topic, partition))
+    ]
+    return [Reason(kind="indeterminate", says=each) for each in reasons + _damaged(tables)]
+
+
+def _damaged(tables: Tables) -> list[str]:
+    """Return a reason if the bytes of batches from which this run is judged do not have the CRC of their header."""
+    leaders = small(
+        tables.spark,
+        [(each["topic"], each["partition"], each["leader"]) for each in (*tables.pinned, *tables.facts["internal"])],
+        "topic string, partition int, broker string",
+    )
+    wrong = tables.batches.where("NOT intact").join(F.broadcast(leaders), ["topic", "partition", "broker"])
+    found = rows(wrong.select("topic", "partition", "first").orderBy("topic", "partition", "first"))
+    if not found:
+        return []
+    first = f"the first in {found[0]['topic']}/{found[0]['partition']} at offset {found[0]['first']}"
+    return [f"the bytes of {len(found)} batches do not have their CRC, {first}"]
 
 
 CHECK = Check(name="completeness", claim=CLAIM, run=_judge, needs=(LOG,))

@@ -4,7 +4,7 @@
                         or something else (KAFKA-19446); or batches before it have an epoch that the decision excludes
     hung-transaction    a decision has no marker in one of its partitions, or a batch belongs to no transaction that any
                         coordinator knows and no marker follows (KAFKA-14561)
-    zombie-write        a marker has a lower coordinator epoch than an earlier one of its producer; or a committed
+    zombie-write        a marker has a lower coordinator epoch than an earlier one of its coordinator; or a committed
                         transaction holds batches of an older epoch than its own (KIP-98)
     lost, duplicate     a producer's sequence numbers in a partition have a gap, or repeat (KIP-98)
 
@@ -17,7 +17,7 @@
 coordinator obeys (KAFKA-17754): the log is consistent then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -70,6 +70,30 @@ def problems(lane: Lane, open_at: dict[tuple[int, str], str]) -> Iterator[tuple[
             yield "zombie-write", span.first, {**_of_span(span), **_of_decision(decided)}
 
 
+def older_coordinators(lanes: Sequence[Lane]) -> Iterator[tuple[str, int, Sample]]:
+    """Yield the place, offset and details of markers of a lower epoch than an earlier one of their coordinator.
+
+    The earlier one is another producer's: `problems` compares those of one producer, as brokers do. A marker that an
+    old coordinator sent may come in behind the first one of its successor. But the successor then sends it again, since
+    the old one can no longer record that it is written. So a marker is only wrong if it stays the last one of its
+    decision.
+    """
+    of: dict[tuple[str, int], dict[int, tuple[Span, Decision]]] = {}
+    for lane in lanes:
+        for span, decision in zip(lane.spans, lane.of, strict=True):
+            if span.marker is not None and decision is not None:
+                of.setdefault((lane.place, decision.log), {})[span.marker] = span, decision
+    for (at, _), markers in of.items():
+        last = {decision.offset: marker for marker, (_, decision) in sorted(markers.items())}
+        highest, own = -1, dict[int, int]()
+        for marker, (span, decision) in sorted(markers.items()):
+            mine = own.get(span.producer_id, -1)
+            if mine <= span.coordinator_epoch < highest and last[decision.offset] == marker:
+                yield at, marker, {**_of_span(span), "highest_coordinator_epoch": highest}
+            own[span.producer_id] = max(mine, span.coordinator_epoch)
+            highest = max(highest, span.coordinator_epoch)
+
+
 def _last_open(lane: Lane) -> int:
     """Return the offset at which the marker of a decision is missing: in the open span, or after the last one."""
     last = lane.spans[-1] if lane.spans else None
@@ -111,6 +135,10 @@ def _judge(tables: Tables) -> Judged:
             if cls == "hung-transaction" and (topic, int(partition)) in told:
                 continue  # `transactions` reports it
             found.setdefault(cls, []).append({"topic": topic, "partition": int(partition), "offset": offset, **details})
+    for at, offset, details in older_coordinators(log.lanes):
+        topic, _, partition = at.rpartition("/")
+        sample = {"topic": topic, "partition": int(partition), "offset": offset, **details}
+        found.setdefault("zombie-write", []).append(sample)
     findings = [_finding(tables, cls, samples) for cls, samples in sorted(found.items())]
     counted = {"spans": sum(len(lane.spans) for lane in log.lanes), "decisions": len(log.numbers)}
     compared = {**tables.sizes("batches"), **counted}
@@ -154,7 +182,10 @@ def _sequences(tables: Tables) -> list[Finding]:
     )
     suspected = suspects.suspects(tables)
     if suspected is not None:
-        wrong = wrong.join(F.broadcast(suspected.select("topic").distinct()), "topic", "left_anti")
+        mine = ["topic", "number"]
+        there = tables.outputs.select(*mine, "partition").unionAll(suspects.expected(tables).select(*mine, "partition"))
+        lanes = there.join(suspected.select(*mine), mine, "left_semi").select("topic", "partition").distinct()
+        wrong = wrong.join(F.broadcast(lanes), ["topic", "partition"], "left_anti")
     return [
         each
         for cls, says in _SEQUENCES.items()

@@ -68,6 +68,7 @@ _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
 _UNREAD = "outputs name offsets of the input topic that the ledger does not have, and ledger mode did not read it"
 _PAYLOAD = [*KEY, "digest"]
 _NAMED = [*_PAYLOAD, "source_partition", "source_offset"]
+_NAMES_IT = "exists(inputs, i -> source_partition <=> i.partition AND (i.offset IS NULL OR source_offset <=> i.offset))"
 _BY_ABSENCE = ("lost", "reset-skip")
 
 
@@ -222,11 +223,11 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("(CASE WHEN unread THEN of_place ELSE intact_count - intact_unread END) > due"), too_many)
         .when(F.expr("unread AND intact_count > due"), "unread")
+        .when(F.expr(f"unread AND due_at[partition] IS NOT NULL AND NOT ({_NAMES_IT})"), "unread")
         .when(
             F.expr(
                 "due_at[partition] IS NULL OR intact_count <= due AND intact_at[partition] > due_at[partition] "
-                "OR NOT exists(inputs, i -> source_partition <=> i.partition "
-                "AND (i.offset IS NULL OR source_offset <=> i.offset))"
+                f"OR NOT {_NAMES_IT}"
             ),
             "corrupted",
         )
@@ -257,12 +258,15 @@ def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
 
 def _reprocessed(tables: Tables) -> list[tuple[int, int, int]]:
     """Return the inputs that may have been read again after a delete, in partitions in which a consumer went back."""
-    moved = {
-        each.partition
-        for each in tables.events.of(PositionReset)
-        if each.found < each.expected and tables.reads_input(each)
-    }
-    return [(mark.partition, mark.low_watermark, mark.position) for mark in tables.deletes if mark.partition in moved]
+    found: dict[int, int] = {}
+    for each in tables.events.of(PositionReset):
+        if each.found < each.expected and tables.reads_input(each):
+            found[each.partition] = min(each.found, found.get(each.partition, each.found))
+    return [
+        (mark.partition, max(mark.low_watermark, found[mark.partition]), mark.position)
+        for mark in tables.deletes
+        if mark.partition in found
+    ]
 
 
 def _within(spans: list[tuple[int, int, int]]) -> Column:

@@ -13,7 +13,7 @@ The last events of a process that was killed may be missing, and no check relies
 from collections import Counter
 from collections.abc import Iterator
 
-from onceproof.harness.record.events import Began, ProcessEvent, Started
+from onceproof.harness.record.events import Began, Exited, Outcome, ProcessEvent, Started
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import Check, Judged
@@ -25,7 +25,7 @@ _SHOWN = 5
 
 
 def _judge(tables: Tables) -> Judged:
-    says = [*_gaps(tables), *_silent(tables), *_unknown(tables)]
+    says = [*_gaps(tables), *_silent(tables), *_unknown(tables), *_unfinished(tables)]
     reasons = [Reason(kind="indeterminate", says=f"the history is incomplete: {each}") for each in says]
     numbered = sum(each.n is not None for each in tables.events.of(ProcessEvent))
     return Judged(compared={"events": numbered, **tables.sizes("transactions", "commits")}, reasons=reasons)
@@ -74,6 +74,15 @@ def _unknown(tables: Tables) -> Iterator[str]:
         yield f"transaction {transaction} of worker-{worker}.{incarnation} is in the log, but was never begun"
     if len(strange) > _SHOWN:
         yield f"{len(strange)} transactions in the log were never begun"
+
+
+def _unfinished(tables: Tables) -> Iterator[str]:
+    """Yield a line for each transaction of a worker that ended by itself, of which no line says how it ended."""
+    by_itself = {each.process for each in tables.events.of(Exited) if each.code == 0}
+    ended = {(each.process, each.transaction) for each in tables.events.of(Outcome)}
+    for each in tables.events.of(Began):
+        if each.process in by_itself and (each.process, each.transaction) not in ended:
+            yield f"no line says how transaction {each.transaction} of {_name(each.process)} ended"
 
 
 CHECK = Check(name="history", claim=CLAIM, run=_judge)

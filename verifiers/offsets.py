@@ -3,7 +3,7 @@
     offset-divergence    an output is visible although its input is at or above the group's committed offset;
                          or although the offset of its input was first committed in another transaction;
                          or an offset is committed by a transaction that was given up or has no other effect;
-                         or a committed offset goes back to that of an earlier transaction;
+                         or a committed offset is below an earlier one of its partition;
                          or the last committed offset is beyond the end of the log
 
     committed offset of input/3: 44      the output of input/3 offset 44 is visible: its offset was never committed
@@ -95,6 +95,8 @@ def _apart(tables: Tables) -> list[Finding]:
         if strays is not None:
             pieces = pieces.join(strays, [*TRANSACTION, "tx"], "left_anti")
         wrong = _mismatched(tables, pieces, tables.gathered(setters))
+        if stage.reads != tables.input_topic:  # those of the input are suspects
+            wrong = wrong.select(*_PART).unionAll(_uncovered(tables, stage).select(*_PART))
         if wrong.isEmpty():  # speed: what follows finds nothing then
             continue
         found += finding(tables, _CLASS, _SAYS, _each(stage.outputs, wrong), partial(_output, tables))
@@ -125,6 +127,19 @@ def _mismatched(tables: Tables, pieces: DataFrame, setters: DataFrame) -> DataFr
         "source_first < position AND before <= source_last AND set_by != tx"
     )
     return both.where(f"greatest(source_first, before) div {_BUCKET} = bucket").drop("bucket")
+
+
+_PART = ("topic", "partition", "first", "source_first", "source_last", "before", "position")
+
+
+def _uncovered(tables: Tables, stage: membership.Stage) -> DataFrame:
+    """Return the parts of a stage's pieces whose input is at or above the committed offset of its group."""
+    reached = tables.all_commits.where((F.col("topic") == stage.reads) & F.expr("fate IN ('visible', 'open')"))
+    reached = reached.groupBy(F.col("partition").alias("source_partition")).agg(F.max("position").alias("reach"))
+    both = stage.pieces.join(tables.few(reached), "source_partition", "left")
+    return both.where("source_last >= coalesce(reach, 0)").selectExpr(
+        "*", "coalesce(reach, 0L) AS before", "source_last + 1 AS position"
+    )
 
 
 def _each(outputs: DataFrame, parts: DataFrame) -> DataFrame:
@@ -179,23 +194,29 @@ def _alone(tables: Tables) -> DataFrame | None:
 
 
 def _back(tables: Tables) -> list[Finding]:
-    """Return the finding of lower offsets that an earlier transaction committed after a later one of the same worker.
+    """Return the finding of committed offsets that are below an earlier one of their partition, of every group.
 
-    If the worker had died at that moment, the inputs between the two offsets would have been processed again.
+    If the workers had died at that moment, the inputs between the two offsets would have been processed again. What a
+    zombie committed is `zombie-write`, and what a transaction did again is a finding itself.
     """
-    earlier = over_earlier(("partition", *TRANSACTION[:2]), "offset")
-    told = tables.commits.where("fate = 'visible'")
-    wrong = told.selectExpr("*", f"max(transaction) {earlier} AS latest", f"max(position) {earlier} AS high").where(
-        "transaction < latest AND position < high"
-    )
-    wrong = _but_zombies(tables, wrong)
-    return finding(tables, _CLASS, _SAYS, wrong, partial(position, tables), order=("partition", "offset"))
+    earlier = over_earlier(("topic", "partition"), "offset")
+    told = tables.all_commits.where("fate = 'visible'")
+    wrong = told.selectExpr("*", f"max(position) {earlier} AS high").where("position < high")
+    wrong, suspected = _but_zombies(tables, wrong), suspects.suspects(tables)
+    if suspected is not None:
+        again = tables.outputs.join(suspected.select(*causes.KEY), causes.KEY, "left_semi")
+        wrong = wrong.join(again.select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
+    return finding(tables, _CLASS, _SAYS, wrong, partial(_back_at, tables), order=("topic", "partition", "offset"))
+
+
+def _back_at(tables: Tables, row: Any) -> Sample:
+    return {**position(tables, row), "topic": row["topic"]}
 
 
 def _but_zombies(tables: Tables, wrong: DataFrame) -> DataFrame:
     """Return the committed offsets in `wrong` that no zombie committed."""
     late = zombies.late_offsets(tables)
-    return wrong if late is None else wrong.join(late, ["partition", "offset"], "left_anti")
+    return wrong if late is None else wrong.join(late, ["log", "offset"], "left_anti")
 
 
 def _output(tables: Tables, row: Any) -> Sample:
@@ -216,6 +237,17 @@ def _beyond_end(tables: Tables) -> list[Sample]:
         {"topic": tables.input_topic, "partition": partition, "offset": ends[partition], "position": position}
         for partition, position in sorted(tables.positions.items())
         if position > ends[partition] and partition not in short
+    ] + _beyond_end_between(tables)
+
+
+def _beyond_end_between(tables: Tables) -> list[Sample]:
+    """Return the partitions of the intermediate topic whose committed offset is beyond the end of the log."""
+    between = [each for each in tables.facts["positions"] if each["topic"] != tables.input_topic]
+    ends = {(each["topic"], each["partition"]): each["high_watermark"] for each in tables.pinned}
+    return [
+        {"topic": topic, "partition": partition, "offset": ends[topic, partition], "position": position}
+        for topic, partition, position in ((each["topic"], each["partition"], each["offset"]) for each in between)
+        if position > ends[topic, partition]
     ]
 
 

@@ -12,7 +12,7 @@ belong together, the headers and metadata of the workers say. Nothing has to bre
 outputs and offsets that a failure at the wrong moment duplicates or loses.
 """
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -54,13 +54,16 @@ def _apart(tables: Tables) -> DataFrame | None:
     Columns: log, offset (of the commit), worker, incarnation, transaction, tx, other (the transaction of the outputs),
     and `shared`: whether some of its outputs are in the transaction of the commit.
     """
-    stage = membership.stages(tables)[-1]
+    return unless_empty(reduce(DataFrame.unionAll, (_apart_in(tables, each) for each in membership.stages(tables))))
+
+
+def _apart_in(tables: Tables, stage: membership.Stage) -> DataFrame:
     of_outputs = stage.pieces.where("tx IS NOT NULL").select(*TRANSACTION, F.col("tx").alias("other")).distinct()
     mine = membership.commits(tables).where("fate = 'visible' AND tx IS NOT NULL")
     mine = mine.where(F.col("topic") == stage.reads).select("log", "offset", *TRANSACTION, "tx")
     shared = F.expr("max(tx = other) OVER (PARTITION BY log, offset)")
     both = mine.join(tables.few(of_outputs), TRANSACTION).withColumn("shared", shared)
-    return unless_empty(both.where("tx != other"))
+    return both.where("tx != other")
 
 
 @cached
@@ -75,21 +78,26 @@ def strays(tables: Tables) -> DataFrame | None:
     return unless_empty(apart.where("shared").select(*TRANSACTION, F.col("other").alias("tx")).distinct())
 
 
-def _stray_outputs(tables: Tables) -> DataFrame | None:
-    """Return the outputs in `strays`, as `tables.outputs`; None if there are none."""
+def _strays(tables: Tables) -> DataFrame | None:
+    """Return what is in `strays`, with `PLACE` and, of outputs, the columns of `tables.outputs`; None without any."""
     wrong = strays(tables)
     if wrong is None:
         return None
-    found = membership.stages(tables)[-1].pieces.join(wrong, [*TRANSACTION, "tx"], "left_semi")
-    places = found.selectExpr("topic", "partition", "explode(sequence(first, last)) AS offset")
-    return tables.outputs.join(places, PLACE, "left_semi")
+    columns = ["topic", "partition", "first", "last", *TRANSACTION, "tx"]
+    pieces = reduce(DataFrame.unionAll, (each.pieces.select(*columns) for each in membership.stages(tables)))
+    places = bare.offsets(pieces.join(wrong, [*TRANSACTION, "tx"], "left_semi"))
+    return places.join(tables.outputs, PLACE, "left")
 
 
 def _judge(tables: Tables) -> Judged:
     findings: list[Finding] = []
-    for frame in (bare.outputs(tables), _stray_outputs(tables)):
+    for frame, sample in (
+        (bare.outputs(tables), _output),
+        (bare.between(tables), place),
+        (_strays(tables), _output),
+    ):
         if frame is not None:
-            findings += finding(tables, "unprotected", _SAYS_OUTPUTS, frame, partial(_output, tables))
+            findings += finding(tables, "unprotected", _SAYS_OUTPUTS, frame, partial(sample, tables))
     wrong = offsets(tables)
     if wrong is not None:
         order = ("topic", "partition", "position", "offset")
@@ -98,7 +106,8 @@ def _judge(tables: Tables) -> Judged:
 
 
 def _output(tables: Tables, row: Any) -> Sample:
-    return {**place(tables, row), "number": row["number"], "header": told(row)}
+    known = {} if row["number"] is None else {"number": row["number"], "header": told(row)}
+    return {**place(tables, row), **known}
 
 
 def _offset(tables: Tables, row: Any) -> Sample:

@@ -80,13 +80,15 @@ def _by_group(tables: Tables) -> DataFrame | None:
     order = Window.partitionBy("partition").orderBy("offset")
     owner = F.struct(*_OWNER)
     seen = tables.commits.where("fate = 'visible' AND worker IS NOT NULL")
+    if tables.workload.wiring.assignment != "group":
+        return _by_incarnation(seen)
     following = seen.withColumn("before", F.lag(owner).over(order))
     turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: further commits of one owner are no new turn
     late: list[tuple[int, int, int | None]] = []
     runs: dict[int, list[Turn]] = {}
     told = {owner for each in _assigned(tables).values() for _, owner in each}
     for row in rows(turns.select("partition", "offset", *TRANSACTION).orderBy("partition", "offset")):
-        if (row["worker"], row["incarnation"]) not in told:
+        if (row["worker"], row["incarnation"]) not in told - tables.untold:
             continue  # the history lacks what this member reported
         began = _begins(tables).get((row["worker"], row["incarnation"], row["transaction"]), math.inf)
         turn = Turn(offset=row["offset"], owner=(row["worker"], row["incarnation"]), began=began)
@@ -99,6 +101,13 @@ def _by_group(tables: Tables) -> DataFrame | None:
     spans = small(tables.spark, late, "partition int, from bigint, until bigint")
     inside = seen.join(F.broadcast(spans), "partition").where("offset >= from AND (until IS NULL OR offset < until)")
     return inside.drop("from", "until").persist()
+
+
+def _by_incarnation(seen: DataFrame) -> DataFrame | None:
+    """Return visible commits that follow one of a later incarnation of the same worker; None if there are none."""
+    earlier = over_earlier(("partition", "worker"), "offset")
+    late = seen.selectExpr("*", f"max(incarnation) {earlier} AS latest").where("incarnation < latest")
+    return unless_empty(late.drop("latest"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,9 +195,15 @@ def _unassigned(tables: Tables) -> list[Reason]:
     if tables.workload.wiring.assignment != "group":
         return []
     committed = {row["partition"] for row in rows(tables.commits.select("partition").distinct())}
-    if not (missing := sorted(committed - _assigned(tables).keys())):
+    owners = tables.commits.where("worker IS NOT NULL").select(*_OWNER).distinct()
+    told = {owner for each in _assigned(tables).values() for _, owner in each}
+    if missing := sorted(committed - _assigned(tables).keys()):
+        says = f"no worker reported that the group assigned it partition {', '.join(map(str, missing))} of the input"
+    elif silent := sorted({(row["worker"], row["incarnation"]) for row in rows(owners)} - told):
+        names = ", ".join(f"worker-{worker}.{incarnation}" for worker, incarnation in silent)
+        says = f"{names} committed offsets without having reported an assignment"
+    else:
         return []
-    says = f"no worker reported that the group assigned it partition {', '.join(map(str, missing))} of the input"
     return [Reason(kind="indeterminate", says=f"{says}, so commits of members without a partition are not known")]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from onceproof.verifiers.evidence import decisions
+from onceproof.verifiers.evidence import decisions, matching
 from onceproof.verifiers.evidence.decisions import Span
 from tests.mutants.catalogue import (
     ABORTS,
@@ -191,7 +191,7 @@ def version_2(run: RunData) -> RunData:
         for count, each in enumerate(sorted(mine, key=lambda each: each.offset))
     }
     epochs: dict[tuple[str, int, int | None], int] = {}
-    for lane_ in decisions.lanes(spans, told):
+    for lane_ in matching.lanes(spans, told):
         latest = 0
         for span, decision in zip(lane_.spans, lane_.of, strict=True):
             if decision is not None:

@@ -18,7 +18,9 @@ _REMOVED = "ONCEPROOF_REMOVED"
 _LIMIT_S = 120
 # Module → its tests, in tests/unit.
 TESTED: Mapping[str, tuple[str, ...]] = {
+    "evidence.alignment": ("test_decisions",),
     "evidence.decisions": ("test_decisions",),
+    "evidence.matching": ("test_decisions",),
     "collect.segments": ("test_segments", "test_kafka_readers", "test_collect"),
     "collect.commits": ("test_kafka_readers",),
     "collect.states": ("test_kafka_readers", "test_collect"),

@@ -23,6 +23,7 @@ from tests.mutants import (
     of_order,
     of_positions,
     of_records,
+    of_relatives,
     of_resets,
     of_totals,
     of_transactions,
@@ -35,6 +36,7 @@ from tests.packing import Found, judge, pack
 # Importing them fills the catalogue.
 MODULES = (
     of_records,
+    of_relatives,
     of_order,
     of_transactions,
     of_zombies,

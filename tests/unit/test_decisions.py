@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from onceproof.verifiers import coordinator
-from onceproof.verifiers.evidence.decisions import Decision, Lane, Span, decisions, lanes, ongoing
+from onceproof.verifiers.evidence.decisions import Decision, Lane, Span, decisions, ongoing
+from onceproof.verifiers.evidence.matching import lanes
 
 Row = dict[str, object]
 Step = tuple[str, int, int]  # the marker's kind, its epoch, and the number of batches before it

@@ -22,7 +22,7 @@ from typing import Any
 from onceproof.harness.record.results import Finding, Reason, Verdict, decide
 from onceproof.verifiers import coordinator
 from onceproof.verifiers.audit.copies import Batch, Copies, Place
-from onceproof.verifiers.evidence import decisions
+from onceproof.verifiers.evidence import decisions, matching
 from onceproof.verifiers.evidence.decisions import Lane, Span
 
 _SAYS = {
@@ -159,7 +159,7 @@ def _coordinators(copies: Copies, whole: dict[Place, list[Batch]], found: dict[s
     partial = copies.partial or _gone(copies)
     cut = [place for place, at in named.items() if whole[at] and whole[at][0].first > 0]
     open_at, unknown, late = decisions.ongoing(copies.states), 0, 0
-    for lane in decisions.lanes(everything, decided, partial=partial, cut=cut):
+    for lane in matching.lanes(everything, decided, partial=partial, cut=cut):
         unknown += lane.unknown
         topic, partition = named[lane.place]
         for cls, offset, details in coordinator.problems(lane, open_at):

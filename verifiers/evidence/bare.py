@@ -1,4 +1,4 @@
-"""Give the outputs that are in no transaction, by the flag of the batches that hold them."""
+"""Give what is in no transaction, by the flag of the batches that hold it."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -8,16 +8,34 @@ from onceproof.verifiers.evidence.tables import PLACE, Tables, cached
 
 
 @cached
-def outputs(tables: Tables) -> DataFrame | None:
-    """Return outputs in batches that are not transactional, as `tables.outputs`; None if there are none.
+def batches(tables: Tables) -> DataFrame | None:
+    """Return the batches of the judged and the intermediate topics that are not transactional; None without any.
 
     None as well if the pipeline does not claim to write its outputs in transactions.
     """
     if not tables.workload.claim.transactional:
         return None
-    batches = tables.log.where("NOT transactional AND control IS NULL")
-    batches = batches.where(F.col("topic").isin(*tables.workload.judged))
-    if batches.isEmpty():  # speed: what follows finds nothing then
-        return None
-    places = batches.selectExpr("topic", "partition", "explode(sequence(first, last)) AS offset")
-    return unless_empty(tables.outputs.join(places, PLACE, "left_semi"))
+    found = tables.log.where("NOT transactional AND control IS NULL")
+    return unless_empty(found.where(F.col("topic").isin(*tables.workload.topics)))
+
+
+@cached
+def outputs(tables: Tables) -> DataFrame | None:
+    """Return outputs in batches that are not transactional, as `tables.outputs`; None if there are none.
+
+    None as well if the pipeline does not claim to write its outputs in transactions.
+    """
+    found = batches(tables)
+    return None if found is None else unless_empty(tables.outputs.join(offsets(found), PLACE, "left_semi"))
+
+
+def between(tables: Tables) -> DataFrame | None:
+    """Return the offsets (`PLACE`) of the intermediate topic that are in no transaction; None if there are none."""
+    found = batches(tables)
+    middle = tables.workload.intermediate_topic
+    return None if found is None else unless_empty(offsets(found).where(F.col("topic") == middle))
+
+
+def offsets(batches: DataFrame) -> DataFrame:
+    """Return one row (`PLACE`) for each offset of these batches."""
+    return batches.selectExpr("topic", "partition", "explode(sequence(first, last)) AS offset")

@@ -18,6 +18,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from onceproof.verifiers import atomicity
 from onceproof.verifiers.evidence import spans, suspects
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, cached
 
@@ -51,7 +52,7 @@ def stages(tables: Tables) -> list[Stage]:
     read = {"source_partition": F.col("intermediate_partition"), "source_offset": F.col("intermediate_offset")}
     last = last.withColumns(read)
     return [
-        Stage(reads=tables.input_topic, outputs=first, pieces=_pieces(tables, first)),
+        Stage(reads=tables.input_topic, outputs=first, pieces=_told(tables, _pieces(tables, first))),
         Stage(reads=tables.topic(middle), outputs=last, pieces=_pieces(tables, last)),
     ]
 
@@ -90,6 +91,24 @@ def _pieces(tables: Tables, outputs: DataFrame) -> DataFrame:
         "tx",
     )
     return tables.gathered(placed)
+
+
+def _told(tables: Tables, pieces: DataFrame) -> DataFrame:
+    """Return the pieces of records without headers, with the transactions of the manifests that list them.
+
+    A manifest lists the range of offsets in which its records are; the one at the first offset says in which decision.
+    """
+    lane = ["topic", "partition"]
+    parts = atomicity.told_parts(tables).drop("records").withColumnsRenamed({"first": "begin", "last": "until"})
+    bare = pieces.drop(*TRANSACTION)
+    begun = bare.select(*lane, "tx", F.col("first").alias("low"), F.col("last").alias("high"))
+    of = parts.join(tables.few(begun), lane).where("begin BETWEEN low AND high").drop("low", "high")
+    whose = bare.alias("b").join(
+        tables.few(of).alias("m"),
+        F.expr("b.topic = m.topic AND b.partition = m.partition AND b.tx = m.tx AND b.first BETWEEN begin AND until"),
+        "left",
+    )
+    return tables.gathered(whose.select("b.*", *TRANSACTION))
 
 
 def _owners(tables: Tables) -> DataFrame:

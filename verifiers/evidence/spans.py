@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.tables import STATES
-from onceproof.verifiers.evidence import decisions
+from onceproof.verifiers.evidence import decisions, matching
 from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables, cached
@@ -53,7 +53,7 @@ def matched(tables: Tables) -> Log:
         producer: [_within(each, read) for each in sorted(mine, key=lambda each: each.offset)]
         for producer, mine in decided.items()
     }
-    lanes = list(decisions.lanes(found, known, partial=tables.gone_from(COORDINATORS) > 0, cut=cut))
+    lanes = list(matching.lanes(found, known, partial=tables.gone_from(COORDINATORS) > 0, cut=cut))
     everything = sorted((each.log, each.offset) for mine in known.values() for each in mine)
     return Log(lanes=lanes, numbers={place: number for number, place in enumerate(everything, 1)})
 
@@ -129,6 +129,8 @@ def owners(tables: Tables) -> DataFrame:
     for lane in log.lanes:
         topic, _, partition = lane.place.rpartition("/")
         for span, decision in zip(lane.spans, lane.of, strict=True):
-            if decision is not None and span.batches:
+            if decision is None or not span.batches or span in lane.strange:
+                continue
+            if not decision.commit or span.lowest == span.highest == decision.data_epoch:
                 found.append((topic, int(partition), span.producer_id, span.marker, log.number(decision)))
     return small(tables.spark, found, "topic string, partition int, producer_id bigint, marker bigint, tx int")

@@ -25,7 +25,7 @@ from onceproof.harness.model import declaration
 from onceproof.harness.model.plan import Plan
 from onceproof.harness.model.workload import Declaration
 from onceproof.harness.record import documents
-from onceproof.harness.record.events import DeletedTo, Event, Outcome, RecordsDeleted
+from onceproof.harness.record.events import DeletedTo, Event, Outcome, ProcessEvent, RecordsDeleted
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.provenance import parts_sql
 from onceproof.harness.record.results import SAMPLES_MAX
@@ -263,6 +263,19 @@ class Tables:
     def positions_frame(self) -> DataFrame:
         """Return `positions` as a small frame: partition, position."""
         return small(self.spark, list(self.positions.items()), "partition int, position bigint")
+
+    @property
+    @cached
+    def untold(self) -> frozenset[tuple[int, int]]:
+        """Return the workers' processes (worker, incarnation) of which events are missing, by the events' numbers.
+
+        Nothing may be concluded from an event that such a process did not report.
+        """
+        told: dict[tuple[int, int], set[int]] = {}
+        for each in self.events.of(ProcessEvent):
+            if each.n is not None and each.incarnation is not None:
+                told.setdefault((each.worker, each.incarnation), set()).add(each.n)
+        return frozenset(process for process, numbers in told.items() if len(numbers) < max(numbers))
 
     # Facts
 

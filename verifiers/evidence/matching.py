@@ -1,0 +1,111 @@
+"""Match the spans of each lane with the decisions that name its partition, in their order.
+
+    decisions on output/3:   commit 7,  commit 8,  abort 9
+    log of output/3:         [0..9] commit 7   commit 7   [12..20] commit 8   abort 9          matched
+                             [0..9] commit 7   [11..15] commit 7   [17..20] commit 8           the second one is torn
+                             [0..9] commit 7   [11..20] abort 9                                commit 8 has no marker
+
+With transaction version 2 each transaction has an epoch of its own, and its markers have the next one (KIP-890). With
+versions 0 and 1 many transactions have the same epoch, and the order decides.
+
+A lane is matched step by step. Where that leaves something wrong, `alignment` looks for the matching with the fewest
+errors. This module knows neither Spark nor the workers' history, so that `onceproof audit` uses it as well.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from onceproof.verifiers.evidence import alignment
+from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
+
+
+def lanes(
+    spans: Mapping[tuple[str, int], Sequence[Span]],
+    decided: Mapping[int, Sequence[Decision]],
+    *,
+    partial: bool = False,
+    cut: Collection[str] = (),
+) -> Iterator[Lane]:
+    """Yield a matched lane for each ("topic/partition", producer id) that has spans or decisions.
+
+    `partial` says that earlier decisions may not be known, and `cut` are the partitions that do not begin at offset 0.
+    """
+    named: dict[tuple[str, int], list[Decision]] = defaultdict(list)
+    for producer, each in decided.items():
+        for decision in each:
+            for place in decision.partitions:
+                named[place, producer].append(decision)
+    for place, producer in sorted(spans.keys() | named.keys()):
+        ended = sorted(spans.get((place, producer), ()), key=lambda span: (span.marker is None, span.marker or 0))
+        lane = Lane(place=place, spans=ended, decisions=named.get((place, producer), []))
+        _match(lane, partial=partial, cut=place in cut)
+        yield lane
+
+
+_UNKNOWN = -1  # the number of matched decisions before the first known one
+
+# The number of matched decisions after a span → the number before it, and the index of the span's decision.
+Step = dict[int, tuple[int, int | None]]
+
+
+def _match(lane: Lane, *, partial: bool, cut: bool) -> None:
+    """Match the spans with the decisions, and fill `of`, `strange`, `unended` and `unknown` of the lane.
+
+    With versions 0 and 1, an empty span may be a repeated marker or the next transaction, so all possible numbers of
+    matched decisions are kept.
+    """
+    told = lane.decisions
+    steps: list[Step] = []
+    possible: Collection[int] = range(_UNKNOWN if partial else 0, len(told) + 1 if cut else 1)
+    for place, span in enumerate(lane.spans):
+        if span.marker is None:
+            step: Step = {count: (count, None) for count in possible}
+        else:
+            left = sum(each.marker is not None and each.batches > 0 for each in lane.spans[place:])
+            step = _after(span, told, possible) or _resume(lane, span, possible, left)
+        steps.append(step)
+        possible = step.keys()
+    count = max(possible)
+    lane.unended += [each for each in told[max(0, count) :] if each.done]
+    for span, step in zip(reversed(lane.spans), reversed(steps), strict=True):
+        lane.unknown += count == _UNKNOWN and span.batches > 0
+        count, own = step[count]
+        lane.of.append(None if own is None else told[own])
+    lane.of.reverse()
+    if (lane.strange or lane.unended) and not lane.unknown:
+        alignment.align(lane, cut=cut)
+
+
+def _after(span: Span, told: Sequence[Decision], possible: Iterable[int]) -> Step:
+    """Return the numbers of decisions that may be matched after this span."""
+    following: Step = {}
+    for count in possible:
+        if count == _UNKNOWN:
+            following.setdefault(_UNKNOWN, (_UNKNOWN, None))
+        after = max(0, count)
+        if after < len(told) and span.ends(told[after]):
+            following[after + 1] = count, after
+        if count > 0 and not span.batches and span.ends(told[count - 1]):
+            following.setdefault(count, (count, count - 1))
+    return following
+
+
+def _resume(lane: Lane, span: Span, possible: Collection[int], left: int) -> Step:
+    """Return how the matching continues after a span whose marker is not the one that should come next.
+
+    If the following decision has the same epoch, and there are no more spans (`left`, with this one) than decisions,
+    the marker, which is of the other kind, stands in the place of that decision's. If it is the marker of a later
+    decision, the decisions between have no marker. Otherwise the marker is strange.
+    """
+    told, count = lane.decisions, max(possible)
+    if span.batches and left <= len(told) - count and told[count].epoch == span.epoch:
+        lane.strange.append(span)
+        return {count + 1: (count, None)}
+    repeats = count > 0 and span.ends(told[count - 1])
+    later = [place for place in range(count + 1, len(told)) if span.ends(told[place])]
+    if later and not repeats:
+        lane.unended += told[count : later[0]]
+        return {later[0] + 1: (count, later[0])}
+    if span.batches:
+        lane.strange.append(span)
+    return {each: (each, None) for each in possible}
