@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _SEED = pytest.StashKey[int]()
 _RELEASE = pytest.StashKey[str | None]()
+_MASTER = "local[2]"
 _SELECTED = "onceproof_chaos_selected"  # in what a process of pytest-xdist hands back
 _MARKER = (
     "chaos(scenario): run the test on a real Kafka cluster. The `chaos` fixture runs `scenario`: the path of a TOML "
@@ -132,21 +133,19 @@ class Chaos:
     def start(self, scenario: Scenario | Path | None = None, *, faults: bool = True) -> Run:
         """A run whose steps the test takes itself.
 
-        Close it (`with contextlib.closing(run)`). Without `faults`, its verdict must be `unknown: vacuous`.
+        Close it (`with contextlib.closing(run)`). Without `faults`, its verdict must be `unknown: vacuous`. What
+        cannot be run fails the test in one line, before a cluster is started.
         """
-        from onceproof.harness.model import scenario as scenarios
+        from onceproof.harness.base.errors import BadInput, HarnessError
         from onceproof.run.run import Run
-        from onceproof.suite import preflight
 
-        loaded = scenario or self._scenario
-        if loaded is None:
+        named = scenario or self._scenario
+        if named is None:
             raise pytest.UsageError("no scenario: name one in @pytest.mark.chaos(...) or pass it to the call")
-        if isinstance(loaded, Path):
-            loaded = scenarios.load(loaded)
-        if self._version:
-            spec = loaded.cluster.model_copy(update={"version": self._version})
-            loaded = loaded.model_copy(update={"cluster": spec})
-        preflight.check(loaded, str(self._scenario or loaded.name))
+        try:
+            loaded = self._checked(named)
+        except (BadInput, HarnessError) as error:
+            pytest.fail(str(error), pytrace=False)
         command = f"onceproof run {self._scenario or loaded.name} --seed {self.seed} --kafka {loaded.cluster.version}"
         return Run(
             loaded,
@@ -156,6 +155,31 @@ class Chaos:
             command=command,
             faults=faults,
         )
+
+    def _checked(self, named: Scenario | Path) -> Scenario:
+        """Return the scenario, checked as `onceproof check` does. Raises BadInput when it cannot be run here.
+
+        Spark is started, since a verdict will be asked for. The SQL of a workload by file is waited for.
+        """
+        from onceproof.harness.base.errors import BadInput
+        from onceproof.harness.model import scenario as scenarios
+        from onceproof.run import spark_warmup
+        from onceproof.suite import preflight
+
+        loaded = scenarios.load(named) if isinstance(named, Path) else named
+        if self._version:
+            spec = loaded.cluster.model_copy(update={"version": self._version})
+            loaded = loaded.model_copy(update={"cluster": spec})
+        where = str(named) if isinstance(named, Path) else loaded.name
+        preflight.writable(self._runs)
+        preflight.machine(_MASTER)
+        preflight.check(loaded, where)
+        analysed = spark_warmup.start_spark(_MASTER, loaded.workload.name)
+        try:
+            analysed()
+        except BadInput as error:
+            raise BadInput(f"{where}: {error}") from None
+        return loaded
 
     def run(self, scenario: Scenario | Path | None = None, at_rest: Callable[[Run], Any] | None = None) -> Results:
         """Run to the verdict. `at_rest` is called before the topics are collected."""
@@ -190,8 +214,6 @@ def chaos_clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
     from onceproof.run import spark_warmup
 
     clusters = Clusters(keep=request.config.getoption("--chaos-keep"))
-    if any("chaos" in getattr(item, "fixturenames", ()) for item in request.session.items):
-        spark_warmup.start_spark()  # some test will ask for a verdict
     try:
         yield clusters
     finally:

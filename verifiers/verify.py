@@ -125,11 +125,7 @@ def all_checks(more: Sequence[str] = ()) -> list[Check]:
     Raises BadInput when one of them is not a Check.
     """
     names = [*registry.names("check"), *more]
-    found = {name: registry.get("check", name) for name in names}
-    for name, check in found.items():
-        if not isinstance(check, Check):
-            raise BadInput(f"check {name!r}: expected a Check; got {check!r:.80}")
-    return list(found.values())
+    return list({name: registry.of_class("check", name, Check) for name in names}.values())
 
 
 def in_threads(ask: Callable[[Check], CheckResult], checks: Sequence[Check]) -> list[CheckResult]:

@@ -11,7 +11,7 @@ import importlib.metadata
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -19,13 +19,14 @@ from filelock import FileLock
 
 from onceproof.harness.artifacts import jars, pins
 from onceproof.harness.base import paths
-from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.errors import BadInput, HarnessError
 
 Family = Literal["librdkafka", "java"]
 DEFAULT_JAVA = "4.3.1"
 DEFAULT_KAFKA = DEFAULT_JAVA  # the client and the brokers are of the same release
 CLIENT = r"(librdkafka|java)(==[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3})?"
 _INSTALL_DEADLINE_S = 300
+_LINE_MAX = 200
 # The highest transaction.version of a client. The lower of this and the brokers' level is in force (KIP-890).
 _TRANSACTION_VERSION_1, _TRANSACTION_VERSION_2 = 1, 2
 
@@ -63,7 +64,8 @@ def transaction_version(client: str, features: Mapping[str, int]) -> int:
 def prepare(client: str) -> Mapping[str, str]:
     """Download a client, and return the environment variables with which a worker's process uses it.
 
-    Raises BadInput for a version that does not exist, or whose wheel has a wrong hash.
+    Raises BadInput for a version that does not exist, or whose wheel has a wrong hash. Raises HarnessError when the
+    download fails.
     """
     wanted = version(client)
     if not wanted:
@@ -90,14 +92,31 @@ def _confluent_kafka(wanted: str) -> Path:
 
 
 def _install(wanted: str, folder: Path) -> None:
-    """Install a version of confluent-kafka into a folder. Raises BadInput, also if its wheel has a wrong hash."""
+    """Install a version of confluent-kafka into a folder.
+
+    Raises BadInput when there is no such wheel, or it has a wrong hash, and HarnessError when it cannot be downloaded.
+    """
     hashes = pins.wheel_hashes(wanted)
     line = " ".join([f"confluent-kafka=={wanted}", *(f"--hash={each}" for each in hashes)])
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, "--no-deps"]
     command += ["--only-binary", ":all:", "--target", str(folder), "--requirements", "-"]
     command += ["--require-hashes"] if hashes else []
     done = subprocess.run(command, input=line, capture_output=True, text=True, timeout=_INSTALL_DEADLINE_S, check=False)
-    if "Hash mismatch" in done.stderr:
-        raise BadInput(f"client librdkafka=={wanted}: its wheel has the wrong SHA-256, so it is not kept")
     if done.returncode != 0:
-        raise BadInput(f"client librdkafka=={wanted}: {done.stderr.strip()[-300:]}")
+        raise _failure(wanted, done.stderr)
+
+
+def _failure(wanted: str, said: str) -> BadInput | HarnessError:
+    """Return the error for what uv said when it failed. Only its resolver can say that there is no such wheel."""
+    client = f"client librdkafka=={wanted}"
+    if "Hash mismatch" in said:
+        return BadInput(f"{client}: its wheel has the wrong SHA-256, so it is not kept")
+    if "No solution found" in said and "network was disabled" not in said:
+        return BadInput(f"{client}: the package index has no wheel of confluent-kafka {wanted} for this machine")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return HarnessError(f"{client}: uv could not download its wheel: {_first_and_last(lines)}")
+
+
+def _first_and_last(lines: Sequence[str]) -> str:
+    """Return what a program says first, the error, and last, its innermost cause, in one line."""
+    return "; ".join(line[:_LINE_MAX] for line in dict.fromkeys((*lines[:1], *lines[-1:]))) or "(nothing on stderr)"

@@ -31,6 +31,11 @@ _SETTINGS = """<ivysettings><settings defaultResolver="central"/>
 """
 _FETCH_DEADLINE_S = 600
 _COMPILE_DEADLINE_S = 120
+_ABSENT = re.compile(r":: ([\w.]+#[\w.-]+;[\w.+]+): not found")
+_NO_ANSWER = re.compile(
+    r"Host \S+ not found\.|Server access error .*|SERVER ERROR: .*|Your proxy requires authentication"
+)
+_REASON_MAX, _SAID_MAX = 200, 800
 _ECJ = "3.37.0"
 _COMPILE = ("-source", "17", "-target", "17", "-proc:none", "-nowarn")
 COMPILER = f"ecj-{_ECJ}"
@@ -202,10 +207,19 @@ def _resolve(name: str, coordinates: Sequence[str], work: Path, *, whole: bool =
         work / "libs" / "[artifact]-[revision].[ext]",
     )
     if done.returncode != 0:
-        absent = re.findall(r":: ([\w.]+#[\w.-]+;[\w.+]+): not found", done.stdout)
-        if absent:
-            raise BadInput(f"{name}: Maven Central does not have {absent[0]}")
-        raise HarnessError(f"{name}: Ivy could not download the jars: {done.stdout[-500:]}{done.stderr[-300:]}")
+        raise _failure(name, done.stdout + done.stderr)
+
+
+def _failure(name: str, said: str) -> BadInput | HarnessError:
+    """Return the error for what Ivy said when it failed.
+
+    Ivy says of each module that it is not found, also if the server could not be asked.
+    """
+    if reason := _NO_ANSWER.search(said):
+        return HarnessError(f"{name}: Maven Central did not answer: {' '.join(reason[0].split())[:_REASON_MAX]}")
+    if absent := _ABSENT.search(said):
+        return BadInput(f"{name}: Maven Central does not have {absent[1]}")
+    return HarnessError(f"{name}: Ivy could not download the jars: {' '.join(said.split())[-_SAID_MAX:]}")
 
 
 def _java(what: str, deadline_s: float, jar: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

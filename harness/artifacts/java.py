@@ -22,9 +22,25 @@ _ANSWER_DEADLINE_S = 30
 
 def check() -> None:
     """Raise BadInput when a Java runtime that a run uses is missing, does not start, or has another version."""
-    for user, program in _programs():
-        if problem := problem_with(program):
-            raise BadInput(f"java: {problem} ({user}); {_ALLOWED}")
+    if said := problem():
+        raise BadInput(f"java: {said}; {_ALLOWED}")
+
+
+def problem() -> str:
+    """Return what is wrong with the first Java runtime that a run cannot use; empty if it can use all of them."""
+    try:
+        for user, program in _programs():
+            if wrong := problem_with(program):
+                return f"{wrong} ({user})"
+    except _NoJava as error:
+        return str(error)
+    return ""
+
+
+def version_on_path() -> str:
+    """Return the major version of `java` on PATH; empty if there is none that tells it."""
+    on_path = shutil.which("java")
+    return str(_version(on_path)[0] or "") if on_path else ""
 
 
 def problem_with(program: str) -> str:
@@ -35,11 +51,15 @@ def problem_with(program: str) -> str:
     return "" if OLDEST <= version <= NEWEST else f"{program} is Java {version}"
 
 
+class _NoJava(Exception):
+    """There is no Java runtime where one is looked for."""
+
+
 def _programs() -> Iterator[tuple[str, str]]:
-    """Yield each user of Java with the program that it runs. Raises BadInput when there is none."""
+    """Yield each user of Java with the program that it runs. Raises _NoJava when there is none."""
     on_path = shutil.which("java")
     if on_path is None:
-        raise BadInput(f"java: there is no program `java` on PATH; {_ALLOWED}")
+        raise _NoJava("there is no program `java` on PATH")
     yield "on PATH", on_path
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME, for Spark", str(Path(home) / "bin" / "java")
@@ -48,7 +68,7 @@ def _programs() -> Iterator[tuple[str, str]]:
     try:
         library = jpype.getDefaultJVMPath()
     except (jpype.JVMNotFoundException, jpype.JVMNotSupportedException, OSError, ValueError) as error:
-        raise BadInput(f"java: JPype finds no Java runtime: {error}; {_ALLOWED}") from None
+        raise _NoJava(f"JPype finds no Java runtime: {error}") from None
     yield "found by JPype, for Kafka's client", str(Path(library).parents[2] / "bin" / "java")
 
 

@@ -25,6 +25,10 @@ class BadInput(Exception):
         super().__init__("".join(each if each.isprintable() else repr(each)[1:-1] for each in says))
 
 
+class Signalled(KeyboardInterrupt):
+    """A signal ends the command. A file of the user may raise a KeyboardInterrupt, too, which ends nothing."""
+
+
 class HarnessError(Exception):
     """The harness could not do its work; the run's verdict is `unknown: harness-error`."""
 

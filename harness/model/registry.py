@@ -11,12 +11,13 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
+from onceproof.harness.base import foreign
 from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.model.system import System
@@ -34,16 +35,22 @@ _GROUPS: Mapping[Kind, str] = {
 # In the environment of the processes of a run, whose files have been tried.
 TRIED = "ONCEPROOF_FILES_TRIED"
 _TRIAL_DEADLINE_S = 60
-_TRIAL = """
-import runpy, sys
-sys.path[:0] = sys.argv[2:]
+_LOADED = b"loaded"
+# The pipe is the only way to say that the file was loaded, since the file and what it registers at the exit may print.
+_TRIAL = f"""
+import os, sys
+told, kind, name = int(sys.argv[1]), *sys.argv[2:4]
+os.set_inheritable(told, False)
+sys.path[:0] = sys.argv[4:]
 try:
-    runpy.run_path(sys.argv[1], run_name="onceproof_trial")
+    from onceproof.harness.model import registry
+    registry.part(kind, name)
 except BaseException:
     pass  # the process that asks finds out itself
-print()
-print("loaded")
+os.write(told, {_LOADED!r})
 """
+
+Part = TypeVar("Part")
 
 
 class FaultKind(Protocol):
@@ -63,33 +70,51 @@ def names(kind: Kind) -> tuple[str, ...]:
 def fault(name: str) -> FaultKind:
     """Return a fault by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
     found = _get("fault", name)
-    params = getattr(found, "params", None)
-    if not (isinstance(params, type) and issubclass(params, FaultSpec) and callable(getattr(found, "inject", None))):
-        raise BadInput(f"fault {name!r}: expected name, about, params (a FaultSpec) and inject; got {found!r:.80}")
+
+    def complete() -> bool:
+        params = getattr(found, "params", None)
+        return isinstance(params, type) and issubclass(params, FaultSpec) and callable(getattr(found, "inject", None))
+
+    if not foreign.call(_unusable("fault", name), complete):
+        expected = "name, about, params (a FaultSpec) and inject"
+        raise BadInput(f"fault {name!r}: expected {expected}; got {foreign.shown(found)}")
     return cast(FaultKind, found)
 
 
 def workload(name: str) -> Workload:
     """Return a workload by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
-    found = _get("workload", name)
-    if not isinstance(found, Workload):
-        raise BadInput(f"workload {name!r}: expected a Workload; got {found!r:.80}")
-    if problem := found.problem():
+    found = of_class("workload", name, Workload)
+    if problem := foreign.call(_unusable("workload", name), lambda: str(found.problem() or "")):
         raise BadInput(f"workload {name!r}: {problem}")
     return found
 
 
 def system(name: str) -> System:
     """Return a system by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
-    found = _get("system", name)
-    if not isinstance(found, System):
-        raise BadInput(f"system {name!r}: expected a System; got {found!r:.80}")
-    return found
+    return of_class("system", name, System)
+
+
+def of_class(kind: Kind, name: str, wanted: type[Part]) -> Part:
+    """Return a part by its registered name or as `FILE.py:NAME`. Raises BadInput unless it is of this class."""
+    found = _get(kind, name)
+    if not foreign.call(_unusable(kind, name), lambda: isinstance(found, wanted)):
+        raise BadInput(f"{kind} {name!r}: expected a {wanted.__name__}; got {foreign.shown(found)}")
+    return cast(Part, found)
+
+
+def part(kind: Kind, name: str) -> Any:
+    """Return a part, examined as far as its kind can be here. Raises BadInput when there is none."""
+    examine: Mapping[Kind, Callable[[str], Any]] = {"fault": fault, "workload": workload, "system": system}
+    return examine[kind](name) if kind in examine else get(kind, name)
 
 
 def get(kind: Kind, name: str) -> Any:
     """Return a part of any kind without checking its type. Raises BadInput when there is none."""
     return _get(kind, name)
+
+
+def _unusable(kind: Kind, name: str) -> str:
+    return f"{kind} {name!r}: it cannot be used"
 
 
 @cache
@@ -100,11 +125,7 @@ def _get(kind: Kind, name: str) -> Any:
     if found is None:
         alike = suggestion(name, names(kind))
         raise BadInput(f"unknown {kind} {name!r}{alike}; allowed: {', '.join(names(kind))}, or FILE.py:NAME")
-    try:
-        return found.load()
-    except (Exception, SystemExit) as error:  # a module may raise anything
-        says = f"{type(error).__name__}: {error}"
-        raise BadInput(f"{kind} {name!r}: entry point {found.value} cannot be loaded: {says}") from error
+    return foreign.call(f"{kind} {name!r}: entry point {found.value} cannot be loaded", found.load)
 
 
 @cache
@@ -121,46 +142,63 @@ def _entries(kind: Kind) -> Mapping[str, EntryPoint]:
 def _from_file(kind: Kind, name: str) -> Any:
     path, _, attribute = name.rpartition(":")
     module = _module(kind, name, path)
-    if not hasattr(module, attribute):
+    none = object()
+    found = foreign.call(_unusable(kind, name), lambda: getattr(module, attribute, none))
+    if found is none:
         raise BadInput(f"{kind} {name!r}: {path} has no {attribute}")
-    return getattr(module, attribute)
+    return found
 
 
 def _module(kind: Kind, name: str, path: str) -> Any:
     """Load a Python file once, so that all names in it refer to the same objects.
 
-    Before that, another process loads it, since a file may end the process that loads it (`os._exit`), or never return.
+    Before that, another process does what will be done here, since a file may end the process that loads it
+    (`os._exit`), or never return.
     """
     try:
         resolved, there = str(Path(path).resolve()), Path(path).is_file()
     except (OSError, ValueError) as error:  # too long, in a loop of links, or with a null character
         raise BadInput(f"{kind} {name[:80]!r}: not the name of a Python file: {str(error)[:60]}") from None
     key = f"onceproof_user_{Path(path).stem}_{abs(hash(resolved)):x}"
-    if key in sys.modules:
-        return sys.modules[key]
     spec = importlib.util.spec_from_file_location(key, path)
     if spec is None or spec.loader is None or not there:
         raise BadInput(f"{kind} {name!r}: no Python file at {path}")
-    if problem := _trial(resolved):
+    if problem := _trial(kind, name):
         raise BadInput(f"{kind} {name!r}: {path} cannot be loaded: {problem}")
+    if key in sys.modules:
+        return sys.modules[key]
     module = importlib.util.module_from_spec(spec)
     sys.modules[key] = module
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # a file may raise anything
-        del sys.modules[key]
-        raise BadInput(f"{kind} {name!r}: {path} cannot be loaded: {type(error).__name__}: {error}") from error
+        foreign.call(f"{kind} {name!r}: {path} cannot be loaded", partial(spec.loader.exec_module, module))
+    except BaseException:
+        sys.modules.pop(key, None)
+        raise
     return module
 
 
-def _trial(path: str) -> str:
-    """Return how the process ends, or that it does not, in which a Python file is loaded; empty if the file returns."""
+def _trial(kind: Kind, name: str) -> str:
+    """Return how the process ends, or that it does not, in which a part is examined; empty if that returns."""
     if TRIED in os.environ:
         return ""
-    command = [sys.executable, "-c", _TRIAL, path, *sys.path]
+    reads, told = os.pipe()
+    command = [sys.executable, "-c", _TRIAL, str(told), kind, name, *sys.path]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_DEADLINE_S)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(told,),
+            env={**os.environ, TRIED: "1"},
+            timeout=_TRIAL_DEADLINE_S,
+            check=False,
+        )
+        os.write(told, b"\n")  # so that there is something to read
+        returned = os.read(reads, len(_LOADED)) == _LOADED
     except subprocess.TimeoutExpired:
         return f"it did not return within {_TRIAL_DEADLINE_S} s"
-    returned = done.stdout.endswith(b"\nloaded\n")
+    finally:
+        os.close(reads)
+        os.close(told)
     return "" if returned else f"it ended the process, with exit status {done.returncode}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from onceproof.harness.artifacts import images, jars
+from onceproof.harness.artifacts import images, jars, java
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base import host, paths
 from onceproof.harness.base.errors import HarnessError
@@ -43,9 +43,9 @@ def checks() -> Iterator[Need]:
     yield Need(what="platform", ok=not problems, how="; ".join(problems))
     compose = _answers("docker", "compose", "version", "--short")
     yield Need(what=f"Compose {compose or ''}", ok=bool(re.match(r"v?([2-9]|\d\d)", compose)), how=f"v2: {_SETUP}")
-    java = re.search(r'version "(\d+)', _answers("java", "-version"))
-    enough = bool(java and int(java[1]) >= 17)
-    yield Need(what=f"Java {java[1] if java else ''}", ok=enough, how=f"17 to 22: {_SETUP}")
+    problem = java.problem()  # the same as what `run` refuses
+    how = f"{problem}; allowed: Java {java.OLDEST} to {java.NEWEST}: {_SETUP}"
+    yield Need(what=f"Java {java.version_on_path()}", ok=not problem, how=how)
     yield _memory(info)
     yield from _disks(info)
     for tag in (images.BASE_IMAGE, images.PYTHON_IMAGE, images.TOXIPROXY_IMAGE):

@@ -34,6 +34,7 @@ from typing import Any, NoReturn
 from onceproof.cli import audit, check, commands, listing, signals
 from onceproof.cli.commands import BAD_INPUT, FAILED
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
+from onceproof.harness.base import foreign
 from onceproof.harness.base.errors import BadInput, HarnessError
 from onceproof.harness.model.spec import FEATURE
 
@@ -66,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not _of_the_machine(error):
             traceback.print_exc()
         print(f"onceproof: {type(error).__name__}: {error}; `onceproof doctor` says what is missing", file=sys.stderr)  # noqa: T201
+        return FAILED
+    except BaseException as error:  # no command exits by itself, and a status 0 would say that all went well
+        print(f"onceproof: ended by code of a file that it loaded: {BadInput(foreign.said(error))}", file=sys.stderr)  # noqa: T201
         return FAILED
 
 

@@ -12,6 +12,8 @@ from types import FrameType
 
 import psutil
 
+from onceproof.harness.base.errors import Signalled
+
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST = "onceproof: interrupted; ending everything that it started (once more: end at once)"
 _SECOND = "onceproof: ended at once; `onceproof clean` removes the containers that it may have left"
@@ -36,14 +38,14 @@ def listen() -> None:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """End the work by a KeyboardInterrupt. The next signal ends the process."""
+    """End the work by `Signalled`, a KeyboardInterrupt. The next signal ends the process."""
     global _received
     _received = signal.Signals(number)
     for each in _HEARD:
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, _end_at_once)
     _say(_FIRST)
-    raise KeyboardInterrupt
+    raise Signalled
 
 
 def _end_at_once(number: int, _frame: FrameType | None) -> None:

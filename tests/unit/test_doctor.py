@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from onceproof.cli import commands, doctor, main
+from onceproof.harness.artifacts import java
 from onceproof.harness.base import host
 from onceproof.harness.base.deadlines import until
 from tests.unit.test_package import stubs
@@ -96,6 +98,50 @@ def test_too_little_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(("compose", "ok"), [("1.29.2", False), ("v2.0.1", True), ("5.0.0", True), ("", False)])
 def test_the_version_of_compose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compose: str, ok: bool) -> None:
     assert needs(tmp_path, monkeypatch, docker=docker({}, compose=compose))[f"Compose {compose}"].ok is ok
+
+
+@pytest.mark.parametrize(
+    ("told", "ok"), [("16.0.2", False), ("17.0.1", True), ("22.0.1", True), ("23", False), ("25", False)]
+)
+def test_the_java_that_run_allows_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, ok: bool
+) -> None:
+    says = f"echo 'openjdk version \"{told}\" 2025-09-16' >&2"
+    need = needs(tmp_path, monkeypatch, docker=docker({}), java=says)[f"Java {told[:2]}"]
+    assert need.ok is ok
+    wrong = f"{tmp_path}/bin/java is Java {told[:2]} (on PATH); allowed: Java 17 to 22: `onceproof setup` installs it"
+    assert need.how.startswith("; allowed: " if ok else wrong)
+    done = setup(tmp_path)
+    assert done.returncode == commands.BAD_INPUT
+    assert done.stderr.startswith("setup: missing: Java 17 to 22 (") is not ok, done.stderr
+
+
+def setup(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What `onceproof setup --no-install` says to a user who may not install packages."""
+    (folder / "bin" / "id").write_text("#!/bin/sh\necho 1000\n")
+    (folder / "bin" / "id").chmod(0o755)
+    command = [sys.executable, "-m", "onceproof.cli.main", "setup", "--no-install"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_setup_and_run_allow_the_same_java() -> None:
+    script = (Path(java.__file__).parents[2] / "ci" / "java.sh").read_text()
+    assert f"\noldest={java.OLDEST} newest={java.NEWEST}\n" in script
+
+
+def test_a_java_home_without_java_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    need = needs(tmp_path, monkeypatch, docker=docker({}))["Java 21"]
+    assert not need.ok
+    program = tmp_path / "none" / "bin" / "java"
+    assert need.how.startswith(f"{program} cannot be started: No such file or directory (JAVA_HOME, for Spark); ")
+
+
+def test_no_java_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _program: None)
+    need = needs(tmp_path, monkeypatch, docker=docker({}))["Java "]
+    assert not need.ok
+    assert need.how.startswith("there is no program `java` on PATH; allowed: Java 17 to 22: ")
 
 
 def test_root_in_a_rootless_engine_is_this_user() -> None:
