@@ -6,7 +6,7 @@ from tests.rundata import RunData
 _NUMBERED = "n"
 
 
-def _numbered(run: RunData) -> None:
+def numbered(run: RunData) -> None:
     """Fix the numbers of the events, so that one that is taken out leaves a gap."""
     run.events = run._told()
     run.numbered = True
@@ -43,7 +43,7 @@ def transaction_of_which_no_line_tells(run: RunData) -> Expected:
 @mutant(ABORTS, alone=True, unknown="1 events of worker-0.1 are missing")
 def event_lost_on_its_way(run: RunData) -> Expected:
     """Nothing is asserted: an event of a worker is missing, by its numbers."""
-    _numbered(run)
+    numbered(run)
     run.events.remove(next(each for each in run.events[40:] if each["source"] == "worker-0" and _NUMBERED in each))
     return {}
 
@@ -51,7 +51,7 @@ def event_lost_on_its_way(run: RunData) -> Expected:
 @mutant(ABORTS, alone=True, unknown="1 events of worker-0.1 are there twice")
 def event_told_twice(run: RunData) -> Expected:
     """Nothing is asserted: an event of a worker is there twice, by its numbers."""
-    _numbered(run)
+    numbered(run)
     place = next(
         place
         for place, each in enumerate(run.events[40:], 40)

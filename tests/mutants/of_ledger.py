@@ -110,11 +110,11 @@ def ledger_mode_offset_not_told_and_without_output(run: RunData) -> Expected:
 @mutant(ZOMBIE, unknown="1 records of op-pack-input are not in the ledger")
 def input_stored_twice(run: RunData) -> Expected:
     """Nothing is asserted: an input stands in the log a second time, which the ledger does not know; both came out."""
-    _stored_again(run)
+    stored_again(run)
     return {}
 
 
-def _stored_again(run: RunData) -> Row:
+def stored_again(run: RunData) -> Row:
     """Put the last input of a partition into the log once more, with its output; returns it as the log has it."""
     row = max(each_of(run, "output", 2), key=lambda each: int(each["source_offset"]))
     end = run.pinned("input", 2)
@@ -132,7 +132,7 @@ def _stored_again(run: RunData) -> Row:
 @mutant(ZOMBIE, unknown="1 records of op-pack-input are not in the ledger")
 def input_stored_twice_and_acknowledged_as_the_second(run: RunData) -> Expected:
     """Nothing is asserted: the same, and the ledger knows the second one."""
-    again = _stored_again(run)
+    again = stored_again(run)
     next(row for row in run.ledger if row["number"] == again["number"])["offset"] = again["offset"]
     return {}
 
@@ -140,7 +140,7 @@ def input_stored_twice_and_acknowledged_as_the_second(run: RunData) -> Expected:
 @mutant(ZOMBIE, unknown="1 records of op-pack-input are not in the ledger")
 def input_of_somebody_else(run: RunData) -> Expected:
     """Nothing is asserted: an input stands in the log of which the ledger knows nothing; it came out."""
-    again = _stored_again(run)
+    again = stored_again(run)
     again.update(number=900_000, digest=again["digest"] ^ 1)
     change(run, run.made_of(2, again["offset"]), number=again["number"], digest=again["digest"])
     return {}
@@ -150,7 +150,7 @@ def input_of_somebody_else(run: RunData) -> Expected:
 def ledger_mode_input_stored_twice(run: RunData) -> Expected:
     """Ledger mode, nothing is asserted: an input stands in the log a second time, which the ledger does not know; both
     came out."""
-    _stored_again(run)
+    stored_again(run)
     return {}
 
 
@@ -163,7 +163,7 @@ def ledger_mode_input_of_somebody_else(run: RunData) -> Expected:
 @mutant(ZOMBIE, "ledger")
 def ledger_mode_input_stored_twice_and_copied_thrice(run: RunData) -> Expected:
     """Ledger mode: the same input again, and two outputs name it. At most one of them is right."""
-    again = run.made_of(2, _stored_again(run)["offset"])
+    again = run.made_of(2, stored_again(run)["offset"])
     more = run.insert_output(again, again["offset"], counted=True)
     return {"duplicate": {place_of(again), place_of(more)}}
 
@@ -196,7 +196,7 @@ def ledger_mode_offset_not_told_and_output_changed(run: RunData) -> Expected:
 def ledger_mode_stored_again_changed(run: RunData) -> Expected:
     """Ledger mode, nothing is asserted: an input may stand in the log a second time with another value, and came out
     as both."""
-    again = run.made_of(2, _stored_again(run)["offset"])
+    again = run.made_of(2, stored_again(run)["offset"])
     change(run, again, digest=again["digest"] ^ 1)
     return {}
 
@@ -213,7 +213,7 @@ def ledger_mode_copied_twice_and_named_beyond_the_end(run: RunData) -> Expected:
 @mutant(ZOMBIE, alone=True)
 def input_stored_twice_and_copied_once(run: RunData) -> Expected:
     """An input stands in the log a second time, and only the first came out: just what the ledger acknowledges."""
-    again = _stored_again(run)
+    again = stored_again(run)
     row = run.made_of(2, again["offset"])
     run.remove_output(row)
     return {"lost": {input_of(row)}}
@@ -223,7 +223,7 @@ def input_stored_twice_and_copied_once(run: RunData) -> Expected:
 def info_stored_twice(run: RunData) -> Expected:
     """Nothing is asserted: an input that was never acknowledged stands in the log twice; both came out."""
     before = {row["number"]: row["offset"] for row in run.inputs if row["partition"] == 2}
-    again = _stored_again(run)
+    again = stored_again(run)
     assert again["number"] in before
     forget(run, again["number"])
     return {}

@@ -182,7 +182,7 @@ def position_told_again_behind_an_empty_transaction(run: RunData) -> Expected:
 def position_gone_back(run: RunData) -> Expected:
     """The request with a transaction's position came in once more, behind that of the worker's next transaction; the
     one after that covers both."""
-    first, second, _ = _of_one_worker(run)
+    first, second, _ = of_one_worker(run)
     commit(run, [{**first, "offset": second["offset"] + 0.5}])
     return {"offset-divergence": {("input", first["partition"], first["position"])}}
 
@@ -203,7 +203,7 @@ def position_gone_back_by_a_zombie(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def position_told_again(run: RunData) -> Expected:
     """Harmless: the request with a transaction's position came in twice, before its marker."""
-    first, *_ = _of_one_worker(run)
+    first, *_ = of_one_worker(run)
     commit(run, [{**first, "offset": first["offset"] + 0.5}])
     return {}
 
@@ -212,7 +212,7 @@ def position_told_again(run: RunData) -> Expected:
 def position_gone_back_to_do_it_again(run: RunData) -> Expected:
     """A later transaction did an earlier one again, and committed the position that it then had: duplicates are what
     it is."""
-    first, second, _ = _of_one_worker(run)
+    first, second, _ = of_one_worker(run)
     again = redone(run, of_transaction(run, first))
     for each in run.commits:
         if each["transaction"] == AGAIN and each["partition"] == first["partition"]:
@@ -275,7 +275,7 @@ def _empty(run: RunData, last: Row) -> None:
     tell(run, last, sources={}, outputs={})
 
 
-def _of_one_worker(run: RunData) -> list[Row]:
+def of_one_worker(run: RunData) -> list[Row]:
     """Three positions of partition 0 that one incarnation of a worker committed one after the other."""
     taken = turns(run, 0)
     for three in zip(taken, taken[1:], taken[2:], strict=False):

@@ -75,7 +75,7 @@ def lost_in_another_partition(run: RunData) -> Expected:
 @mutant(DELETES)
 def processed_again_after_a_reset(run: RunData) -> Expected:
     """The consumer went back to a log start behind its position, and did again what follows."""
-    mark = _deleted_behind(run)
+    mark = deleted_behind(run)
     rows = [run.made_of(0, offset) for offset in range(mark["low_watermark"], mark["position"])]
     reset(run, mark["position"], mark["low_watermark"])
     return {"reset-reprocess": redone(run, rows)}
@@ -84,7 +84,7 @@ def processed_again_after_a_reset(run: RunData) -> Expected:
 @mutant(DELETES)
 def doubled_before_a_reset(run: RunData) -> Expected:
     """An input below the log start was done again: no reset goes there."""
-    mark = _deleted_behind(run)
+    mark = deleted_behind(run)
     reset(run, mark["position"], mark["low_watermark"])
     rows = [run.made_of(0, mark["low_watermark"] - 1)]
     return {"duplicate": redone(run, rows)}
@@ -93,7 +93,7 @@ def doubled_before_a_reset(run: RunData) -> Expected:
 @mutant(DELETES)
 def doubled_at_the_position(run: RunData) -> Expected:
     """The input at the position itself was done again: a reset explains only those below it."""
-    mark = _deleted_behind(run)
+    mark = deleted_behind(run)
     reset(run, mark["position"], mark["low_watermark"])
     rows = [run.made_of(0, mark["position"])]
     return {"duplicate": redone(run, rows)}
@@ -102,7 +102,7 @@ def doubled_at_the_position(run: RunData) -> Expected:
 @mutant(DELETES)
 def doubled_without_going_back(run: RunData) -> Expected:
     """Inputs behind the position were done again, and no worker was seen to go back."""
-    mark = _deleted_behind(run)
+    mark = deleted_behind(run)
     rows = [run.made_of(0, offset) for offset in range(mark["low_watermark"], mark["position"])]
     return {"duplicate": redone(run, rows)}
 
@@ -122,7 +122,7 @@ def _mark(run: RunData) -> Row:
     return next(mark for mark in deleted["partitions"] if mark["partition"] == 0)
 
 
-def _deleted_behind(run: RunData) -> Row:
+def deleted_behind(run: RunData) -> Row:
     """The same, when the delete had ended five records before the position."""
     mark = _mark(run)
     mark["low_watermark"] = mark["position"] - 5

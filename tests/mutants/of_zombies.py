@@ -24,7 +24,7 @@ from tests.rundata import Row, RunData, worker_of
 @mutant(ZOMBIE)
 def fence_ignored(run: RunData) -> Expected:
     """The zombie's open transaction was committed when it came back, with outputs that its successor had written."""
-    commits = _zombie_commits(run)
+    commits = zombie_commits(run)
     _show(run)
     return {"zombie-write": {("input", each["partition"], each["position"]) for each in commits}}
 
@@ -32,13 +32,13 @@ def fence_ignored(run: RunData) -> Expected:
 @mutant(ZOMBIE)
 def fence_ignored_by_the_coordinator_of_the_group(run: RunData) -> Expected:
     """The zombie's transaction was aborted, and its positions were committed all the same, after its successor's."""
-    return {"zombie-write": {("input", each["partition"], each["position"]) for each in _zombie_commits(run)}}
+    return {"zombie-write": {("input", each["partition"], each["position"]) for each in zombie_commits(run)}}
 
 
 @mutant(ZOMBIE)
 def zombie_has_the_last_word(run: RunData) -> Expected:
     """The zombie's position is the last: outputs stand above it, and the zombie is why."""
-    commits = _zombie_commits(run)
+    commits = zombie_commits(run)
     _show(run)
     last = max(int(each["offset"]) for each in run.commits)
     for step, each in enumerate(commits, 1):
@@ -189,7 +189,7 @@ def _abort_a_position(run: RunData, turn: int) -> None:
         _commit_again(run, turns(run, partition)[turn], fate="aborted")
 
 
-def _zombie_commits(run: RunData) -> list[Row]:
+def zombie_commits(run: RunData) -> list[Row]:
     """Positions of the zombie's transaction, put into the log right after its successor's first."""
     told = given_up(run)
     worker = worker_of(told)

@@ -20,14 +20,17 @@ from tests.mutants import (
     of_histories,
     of_ledger,
     of_logs,
+    of_markers,
+    of_memberships,
     of_order,
     of_positions,
     of_records,
-    of_relatives,
     of_resets,
+    of_second_services,
     of_totals,
     of_transactions,
     of_twice,
+    of_witnesses,
     of_zombies,
 )
 from tests.mutants.catalogue import MUTANTS, Expected, Mutant
@@ -36,7 +39,10 @@ from tests.packing import Found, judge, pack
 # Importing them fills the catalogue.
 MODULES = (
     of_records,
-    of_relatives,
+    of_markers,
+    of_memberships,
+    of_second_services,
+    of_witnesses,
     of_order,
     of_transactions,
     of_zombies,

@@ -1,0 +1,147 @@
+"""Mutants of chains: the second service, and the records that the first one wrote to the intermediate topic."""
+
+from tests.mutants.catalogue import (
+    AGAIN,
+    CHAIN,
+    Expected,
+    commit,
+    mutant,
+    place_of,
+    turns,
+)
+from tests.mutants.of_memberships import divide, into_the_next_transaction, movable, positions_told, same_transaction
+from tests.rundata import Row, RunData
+
+
+def _turns_between(run: RunData, partition: int) -> list[Row]:
+    """The positions that the second service committed on a partition of the topic between, in their order."""
+    mine = [each for each in run.other_commits if each["partition"] == partition]
+    return sorted(mine, key=lambda each: int(each["offset"]))
+
+
+def _made_between(run: RunData, partition: int) -> list[Row]:
+    """The outputs that were made of a partition of the topic between, in its order."""
+    mine = [row for row in run.outputs if row["intermediate_partition"] == partition]
+    return sorted(mine, key=lambda row: int(row["intermediate_offset"]))
+
+
+def _shown_between(run: RunData, partition: int) -> Row:
+    """The position that the second service's group shows on a partition of the topic between."""
+    return next(each for each in run.other_positions if each["partition"] == partition)
+
+
+@mutant(CHAIN)
+def position_one_back_of_the_second_service(run: RunData) -> Expected:
+    """The committed position of the second service is one below what the outputs show."""
+    last = _made_between(run, 0)[-1]
+    for each in _turns_between(run, 0):
+        each["position"] = min(each["position"], last["intermediate_offset"])
+    _shown_between(run, 0)["offset"] = last["intermediate_offset"]
+    return {"offset-divergence": {place_of(last)}}
+
+
+@mutant(CHAIN)
+def position_never_committed_by_the_second_service(run: RunData) -> Expected:
+    """The second service passed on a whole partition, and never committed a position there."""
+    run.other_commits = [each for each in run.other_commits if each["partition"] != 1]
+    run.other_positions = [each for each in run.other_positions if each["partition"] != 1]
+    return {"offset-divergence": set(map(place_of, _made_between(run, 1)))}
+
+
+@mutant(CHAIN)
+def position_gone_back_in_the_second_service(run: RunData) -> Expected:
+    """The request with a position of the second service came in once more, behind that of its next transaction; the
+    one after that covers both."""
+    first, second, *_ = _turns_between(run, 0)[5:]
+    commit(run, [])
+    run.other_commits.append({**first, "offset": second["offset"] + 1})
+    return {"offset-divergence": {("middle", 0, first["position"])}}
+
+
+@mutant(CHAIN)
+def offset_ahead_in_the_second_service(run: RunData) -> Expected:
+    """A transaction of the second service committed the offset of its next one as well."""
+    early, late = _turns_between(run, 0)[5:7]
+    rows = [row for row in _made_between(run, 0) if early["position"] <= row["intermediate_offset"] < late["position"]]
+    early["position"] = late["position"]
+    return {"offset-divergence": set(map(place_of, rows))}
+
+
+@mutant(CHAIN)
+def position_beyond_the_end_of_the_topic_between(run: RunData) -> Expected:
+    """The committed position of the second service lies beyond the end of the topic between."""
+    end: int = run.pinned("middle", 0)["end"]
+    _turns_between(run, 0)[-1]["position"] = end + 1
+    _shown_between(run, 0)["offset"] = end + 1
+    return {"offset-divergence": {("middle", 0, end)}}
+
+
+@mutant(CHAIN, unknown="the last one in its log is")
+def another_position_of_the_second_service_is_shown(run: RunData) -> Expected:
+    """Nothing is asserted: the second service's group shows another position than the last one in its log."""
+    _shown_between(run, 0)["offset"] -= 5
+    return {}
+
+
+@mutant(CHAIN)
+def records_of_the_first_service_in_no_transaction(run: RunData) -> Expected:
+    """One batch that the first service wrote is not transactional; the offsets of its inputs are in the transaction."""
+    data = [each for each in run.log("middle", 1) if each["control"] is None and each["fate"] == "visible"]
+    first = sorted({each["first"] for each in data})[5]
+    there = [each for each in data if each["first"] == first]
+    for each in there:
+        each |= {"transactional": False, "marker": None}
+    return {"unprotected": {("middle", 1, offset) for offset in range(first, there[0]["last"] + 1)}}
+
+
+@mutant(CHAIN)
+def position_of_the_first_service_in_its_next_transaction(run: RunData) -> Expected:
+    """A position of the first service was committed in the transaction after that of its records."""
+    position = next(each for each in turns(run, 2)[9:] if movable(run, each))
+    return {"unprotected": into_the_next_transaction(run, position)}
+
+
+@mutant(CHAIN)
+def acknowledged_by_the_first_service_and_vanished(run: RunData) -> Expected:
+    """The first service was told that a commit had succeeded; its records were aborted, and it did them again."""
+    batches = {
+        each["partition"]: each
+        for partition in range(3)
+        for each in run.log("middle", partition)
+        if each["fate"] == "aborted"
+    }
+    begun = next(
+        each
+        for place, each in enumerate(run.events)
+        if each["event"] == "begin"
+        and each["source"] == "worker-0"
+        and not any(same_transaction(each, other) for other in run.events[place + 1 :] if other["event"] == "outcome")
+    )
+    beside = next(each for each in run.events if each["event"] == "invoke" and each["source"] == "worker-0")
+    sources, outputs = {}, {}
+    for partition, batch in batches.items():
+        count = batch["last"] - batch["first"] + 1
+        before = [each for each in turns(run, partition) if each["incarnation"] == begun["incarnation"]]
+        first = before[-1]["position"]
+        sources[str(partition)] = [first, first + count]
+        outputs[f"{run.prefix}middle/{partition}"] = [count, batch["first"], batch["last"]]
+    told = {**beside, "transaction": begun["transaction"], "sources": sources, "outputs": outputs}
+    place = run.events.index(begun) + 1
+    run.events[place:place] = [{**told, "event": "invoke"}, {**told, "event": "outcome", "type": "ok"}]
+    return {"torn-transaction": {("middle", min(batches), batches[min(batches)]["first"])}}
+
+
+@mutant(CHAIN)
+def two_commits_of_the_first_service_in_one_transaction(run: RunData) -> Expected:
+    """The first service was told that two commits had succeeded, and one decision ended the records of both."""
+    manifest = next(
+        each
+        for each in run.events[60:]
+        if each["event"] == "invoke" and each["source"] == "worker-0" and len(each["outputs"]) == 3
+    )
+    _, first, _ = manifest["outputs"][f"{run.prefix}middle/2"]
+    for each in positions_told(run, manifest):
+        if each["partition"] == 2:
+            each["transaction"] = AGAIN
+    divide(run, manifest, 2)
+    return {"torn-transaction": {("middle", 2, first)}}
