@@ -205,7 +205,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table with the heads of its columns."""
     table = Table(*heads, box=None)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(escape(shown(each)) for each in row))
     terminal.console().print(table)
 
 
@@ -415,4 +415,4 @@ def _status(results: Results) -> int:
 
 
 def _say(text: str) -> None:
-    terminal.console().print(text, markup=False, soft_wrap=True)
+    terminal.console().print(shown(text), markup=False, soft_wrap=True)
