@@ -39,3 +39,8 @@ def jars_dir() -> Path:
 def clusters_dir() -> Path:
     """Return the folder with one folder and one lock file per cluster."""
     return home() / "clusters"
+
+
+def spark_dir() -> Path:
+    """Return the folder with one folder for the Spark session of each process, whose name is the process id."""
+    return home() / "spark"
