@@ -296,6 +296,7 @@ def images(options: argparse.Namespace) -> int:
     """Build the images for a Kafka version, and print their names."""
     from onceproof.harness.artifacts import images
 
+    paths.made(paths.home())
     _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
     return AS_EXPECTED
 
@@ -324,23 +325,26 @@ def setup(options: argparse.Namespace) -> int:
 def clean(options: argparse.Namespace) -> int:
     """Remove what killed or kept runs left on this machine, with `--all` everything that onceproof put there; print it.
 
-    Raises BadInput for `--dry-run` without `--all`.
+    With `--dry-run`, only print what would be removed.
     """
     from onceproof.cli import uninstall
     from onceproof.harness.cluster import pool
 
-    if options.dry_run:
-        if not options.all:
-            raise BadInput("clean --dry-run: allowed with --all only")
+    if options.all and options.dry_run:
         uninstall.remove(_say, dry_run=True)
         return AS_EXPECTED
-    removed = pool.clean(_say)
+    if not options.dry_run:
+        paths.made(paths.clusters_dir())
+    removed = pool.clean(_say, dry_run=options.dry_run)
     if options.all:
         if used := pool.in_use():
             raise BadInput(f"clean --all: {', '.join(used)}: in use by a running process, so nothing else is removed")
         uninstall.remove(_say, dry_run=False)
         return AS_EXPECTED
-    _say("there was nothing to remove" if not removed else f"{removed} processes, containers and networks removed")
+    if not removed:
+        _say("there is nothing to remove" if options.dry_run else "there was nothing to remove")
+    elif not options.dry_run:
+        _say(f"{removed} files, folders, processes, containers and networks removed")
     return AS_EXPECTED
 
 

@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     clean.add_argument(
         "--all", action="store_true", help="also remove images, the cache, and what `onceproof setup` installed"
     )
-    clean.add_argument("--dry-run", action="store_true", help="with --all: say what would be removed; change nothing")
+    clean.add_argument("--dry-run", action="store_true", help="say what would be removed; change nothing")
     clean.set_defaults(command=commands.clean)
     return parser
 

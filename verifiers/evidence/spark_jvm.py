@@ -26,7 +26,7 @@ _OPTIONS = (
 
 def folder() -> Path:
     """Return the folder for the temporary files of this process's session. It is made if it is not there."""
-    own = paths.spark_dir() / str(os.getpid())
+    own = paths.made(paths.spark_dir()) / str(os.getpid())
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     return own
 
