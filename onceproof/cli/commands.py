@@ -216,18 +216,16 @@ def soak(options: argparse.Namespace) -> int:
 
     wanted = options.scenarios or [paths.scenarios_dir() / "soak"]
     loaded = [_with_random(scenario.load(file)) for path in wanted for file in find(path)]
-    preflight.writable(options.runs)
+    before = soak.read(options.resume / "soak.json") if options.resume else None
+    folder = preflight.writable(options.resume or options.runs)
     preflight.machine(options.spark_master)
     for each in loaded:
         preflight.check(each, each.name)
     _prepare((each.cluster.version, each.workload.client) for each in loaded)
     with Progress(quiet=options.quiet) as progress:
-        how = batch.Options(
-            folder=options.runs, progress=progress, master=options.spark_master, command=_repeat_command
-        )
-        before = soak.read(options.runs / "soak.json") if options.resume else None
+        how = batch.Options(folder=folder, progress=progress, master=options.spark_master, command=_repeat_command)
         done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say, done=before)
-    (options.runs / "soak.md").write_text(done.summary())
+    (folder / "soak.md").write_text(done.summary())
     _say(done.summary())
     return AS_EXPECTED if done.held else NOT_AS_EXPECTED
 

@@ -186,7 +186,9 @@ def _add_soak_and_bench(subcommands: Any) -> None:
     soak.add_argument(
         "--runs", type=Path, default=Path("runs/soak"), help="parent of the runs' folders (default: runs/soak)"
     )
-    soak.add_argument("--resume", action="store_true", help="continue after the runs that soak.json in --runs has")
+    soak.add_argument(
+        "--resume", type=Path, metavar="FOLDER", help="continue the soak in this folder, after the runs that it has"
+    )
     soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
     soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     soak.set_defaults(command=commands.soak)
