@@ -16,7 +16,8 @@ onceproof verify RUN                    judge a run's folder again
 onceproof report RUN                    write a run's report again
 onceproof audit PATH…                   judge transactions from copied log directories (or --run RUN: from a run's logs)
 onceproof images [V]                    build the images that `docker compose up` needs
-onceproof clean [--all]                 remove what interrupted or kept runs left behind, or everything
+onceproof clean [--all] [--dry-run]     remove what interrupted or kept runs left behind, or everything
+onceproof completion SHELL              print a script that completes commands in bash, zsh or fish
 """
 
 import sys

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onceproof.cli import audit, check, commands, listing
+from onceproof.cli import audit, check, commands, completion, listing
 from onceproof.cli.commands import BAD_INPUT
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
-from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.model.spec import FEATURE
 
 _DIGITS_MAX = 30
@@ -26,6 +26,14 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the line and exit with status 2."""
         self.exit(BAD_INPUT, f"onceproof: {BadInput(message)}; see `{self.prog} --help`\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is none of the choices, such as an unknown command, and suggest one that is like it."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            alike = suggestion(str(value), map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, f"{error.message}{alike}") from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -78,12 +86,25 @@ def parser() -> argparse.ArgumentParser:
     )
     clean.add_argument("--dry-run", action="store_true", help="say what would be removed; change nothing")
     clean.set_defaults(command=commands.clean)
+    completion.add(subcommands, parser)
+    for each in subcommands.choices.values():
+        each.set_defaults(parser=each)  # which knows the options of the command
     return parser
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of a command. Raises SystemExit after `--help` and for options that are refused."""
-    return parser().parse_args(arguments)
+    options, unknown = parser().parse_known_args(arguments)
+    if unknown:
+        known = [name for action in options.parser._actions for name in _names(action)]
+        wrong = next((each.partition("=")[0] for each in unknown if each.startswith("-")), "")
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion(wrong, known)}")
+    return options
+
+
+def _names(action: argparse.Action) -> Sequence[str]:
+    """Return the names of an option that `--help` shows; none for an argument that is no option."""
+    return () if action.help == argparse.SUPPRESS else action.option_strings
 
 
 def _add_run(subcommands: Any) -> None:
