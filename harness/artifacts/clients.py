@@ -77,8 +77,7 @@ def prepare(client: str) -> Mapping[str, str]:
 
 
 def _confluent_kafka(wanted: str) -> Path:
-    folder = paths.home() / "clients"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = paths.made(paths.home() / "clients")
     target = folder / f"confluent-kafka-{wanted}"
     with FileLock(folder / f".{target.name}.lock", timeout=_INSTALL_DEADLINE_S):
         if not target.is_dir():

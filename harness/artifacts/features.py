@@ -8,12 +8,12 @@ release's own, and includes the features on which others depend:
 
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from onceproof.harness.artifacts import jars
+from onceproof.harness.base import work
 from onceproof.harness.base.errors import HarnessError
 
 _FORMAT_DEADLINE_S = 120
@@ -51,7 +51,7 @@ def _storage_tool(
     version: str, features: tuple[tuple[str, int], ...], *, mapping: bool = False
 ) -> "subprocess.CompletedProcess[str]":
     """Format an empty folder with these features or, for `mapping`, list the features of the release."""
-    with tempfile.TemporaryDirectory(prefix="onceproof-") as folder:
+    with work.folder() as folder:
         properties = Path(folder) / "server.properties"
         properties.write_text(_PROPERTIES.format(folder=folder))
         asked = ["format", "--cluster-id", _CLUSTER_ID, "--config", str(properties)]

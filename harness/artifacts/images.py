@@ -8,7 +8,6 @@ image, so that a change of start.sh, for example, leads to a new image.
 import hashlib
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import docker
 import docker.errors
 
 from onceproof.harness.artifacts import jars
+from onceproof.harness.base import work
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.base.paths import compose_dir, jars_dir
 
@@ -38,8 +38,8 @@ def kafka(version: str) -> str:
     if present(tag):
         return tag
     libs = jars.kafka(version)
-    with tempfile.TemporaryDirectory(dir=jars_dir()) as work:
-        context = Path(work)
+    with work.folder(jars_dir()) as made:
+        context = Path(made)
         for part in parts:
             shutil.copy(folder / part, context / part)
         shutil.copytree(libs, context / "libs", copy_function=_link)

@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +22,9 @@ from xml.sax.saxutils import quoteattr
 from filelock import FileLock
 
 from onceproof.harness.artifacts import pins
+from onceproof.harness.base import work
 from onceproof.harness.base.errors import BadInput, HarnessError
-from onceproof.harness.base.paths import jars_dir
+from onceproof.harness.base.paths import jars_dir, made
 
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/>
 <resolvers><ibiblio name="central" m2compatible="true" usepoms="true"/></resolvers></ivysettings>
@@ -85,7 +85,7 @@ def compiled(name: str, sources: Sequence[Path], classpath: Sequence[Path]) -> P
 
 
 def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], target: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
+    with work.folder(jars_dir()) as folder:
         classes = Path(folder) / "classes"
         done = _java(
             f"the compiler of {sources[0].name}",
@@ -116,8 +116,7 @@ def _fetch(name: str, coordinates: Sequence[str]) -> Path:
     target = jars_dir() / name
     if target.is_dir():
         return target
-    jars_dir().mkdir(parents=True, exist_ok=True)
-    with FileLock(jars_dir() / f".{name}.lock", timeout=_FETCH_DEADLINE_S):
+    with FileLock(made(jars_dir()) / f".{name}.lock", timeout=_FETCH_DEADLINE_S):
         if not target.is_dir():
             _retrieve(name, coordinates, target)
     return target
@@ -152,15 +151,14 @@ def _newest(revision: str) -> str:
     The jar of the tools is downloaded for it, because the tools depend on the jars of the brokers and a new release may
     be published in parts.
     """
-    jars_dir().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
+    with work.folder(made(jars_dir())) as folder:
         _resolve(f"Kafka {revision}", [f"org.apache.kafka:kafka-tools:{revision}"], Path(folder), whole=False)
         [found] = (Path(folder) / "libs").glob("kafka-tools-*.jar")
         return found.stem.removeprefix("kafka-tools-")
 
 
 def _retrieve(name: str, coordinates: Sequence[str], target: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=jars_dir()) as folder:
+    with work.folder(jars_dir()) as folder:
         _resolve(name, coordinates, Path(folder))
         libs = Path(folder) / "libs"
         try:

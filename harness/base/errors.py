@@ -9,9 +9,13 @@ from collections.abc import Iterable
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean …?" with the known name that is most like another one, or an empty string."""
-    alike = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {alike[0]}?" if alike else ""
+    """Return "; did you mean …?" with the known name that is most like another one, or an empty string.
+
+    The dashes of options are not compared, since all options have them.
+    """
+    names = {each.lstrip("-"): each for each in known}
+    alike = difflib.get_close_matches(name.lstrip("-"), list(names), n=1)
+    return f"; did you mean {names[alike[0]]}?" if alike else ""
 
 
 class BadInput(Exception):

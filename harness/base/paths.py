@@ -7,6 +7,8 @@ removes everything that onceproof stored on a machine outside of run folders and
 import os
 from pathlib import Path
 
+from onceproof.harness.base.errors import BadInput
+
 # Not resolved: in a checkout, `onceproof/compose` and the others are symbolic links to the folders at the top.
 _PACKAGE = Path(__file__).parents[2]
 
@@ -27,8 +29,26 @@ def ci_dir() -> Path:
 
 
 def home() -> Path:
-    """Return the folder of the cache and the state (`ONCEPROOF_HOME`), which may not exist yet."""
-    return Path(os.environ.get("ONCEPROOF_HOME") or Path.home() / ".cache" / "onceproof")
+    """Return the folder of the cache and the state (`ONCEPROOF_HOME`), which may not exist yet.
+
+    The path is absolute, because Compose takes a relative one as relative to its own file.
+    """
+    return Path(os.environ.get("ONCEPROOF_HOME") or Path.home() / ".cache" / "onceproof").absolute()
+
+
+def made(folder: Path) -> Path:
+    """Return `home`, or a folder below it, which is made if it is not there.
+
+    Raises BadInput when it cannot be made, or no file can be written into it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(folder, os.W_OK | os.X_OK) else "Permission denied"
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+    if why:
+        raise BadInput(f"ONCEPROOF_HOME: {str(folder)[:200]}: cannot be written: {why}; allowed: a folder of your own")
+    return folder
 
 
 def jars_dir() -> Path:
@@ -39,3 +59,8 @@ def jars_dir() -> Path:
 def clusters_dir() -> Path:
     """Return the folder with one folder and one lock file per cluster."""
     return home() / "clusters"
+
+
+def spark_dir() -> Path:
+    """Return the folder with one folder for the Spark session of each process, whose name is the process id."""
+    return home() / "spark"

@@ -9,7 +9,10 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
+
+from onceproof.harness.base.text import shown
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -38,13 +41,13 @@ class Progress(AbstractContextManager["Progress"]):
             self.say(name)
 
     def say(self, text: str) -> None:
-        """Print one line, preceded by the seconds since the start."""
-        self._console.print(f"{time.monotonic() - self._started:6.1f} s  {text}", markup=False)
+        """Print one line, preceded by the seconds since the start, without the control characters of the text."""
+        self._console.print(f"{time.monotonic() - self._started:6.1f} s  {shown(text)}", markup=False)
 
     def live(self, text: str) -> None:
         """Show current figures in the status line; without a terminal, do nothing."""
         if self._status is not None:
-            self._status.update(f"[bold]{self._phase}[/]  {text}")
+            self._status.update(f"[bold]{self._phase}[/]  {escape(shown(text))}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,8 +1,11 @@
 """Finds a project name, host ports and a subnet that nothing else on this machine uses."""
 
+import os
 import secrets
 import socket
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import docker
 import psutil
@@ -30,7 +33,7 @@ class Address:
 def free_address() -> Address:
     """Return an unused project name, block of a hundred host ports and /24 subnet.
 
-    The caller must hold the pool's lock. Raises HarnessError when no block is free.
+    The caller must hold the lock of `lock_file`. Raises HarnessError when no block is free.
     """
     client = docker.from_env(timeout=20)
     try:
@@ -50,6 +53,11 @@ def free_address() -> Address:
     raise HarnessError(
         "no free block of a hundred ports in 19000 to 28999 with a free subnet in 10.213.0.0/24 to 10.213.99.0/24"
     )
+
+
+def lock_file() -> Path:
+    """Return the lock under which addresses are chosen: one for all homes, which share the engine and the ports."""
+    return Path(tempfile.gettempdir()) / f"onceproof-{os.getuid()}-addresses.lock"
 
 
 def _port_free(port: int) -> bool:

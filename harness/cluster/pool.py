@@ -8,9 +8,7 @@ any reason. A kept cluster is checked before each run; one that is not healthy i
 """
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,8 +20,8 @@ from filelock import FileLock, Timeout
 
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.cluster import containers
-from onceproof.harness.cluster.addresses import Address, free_address
+from onceproof.harness.cluster import containers, leftovers
+from onceproof.harness.cluster.addresses import Address, free_address, lock_file
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.model.spec import ClusterSpec
 
@@ -111,55 +109,60 @@ def record_process(folder: Path, pid: int, role: str) -> None:
         file.write(json.dumps({"pid": pid, "created": created, "role": role}) + "\n")
 
 
-def clean(say: Say) -> int:
-    """Remove the processes, containers, networks and folders of killed runs and of kept clusters.
+def clean(say: Say, *, dry_run: bool = False) -> int:
+    """Remove what killed runs and kept clusters left: files, processes, containers, networks, and clusters' folders.
 
     Clusters that a running process leases are left alone, and so is every container without the labels of this
-    `ONCEPROOF_HOME`. Returns how many processes, containers and networks were removed. Raises HarnessError when the
-    Docker engine does not answer.
+    `ONCEPROOF_HOME`. With `dry_run`, only say what would be removed. Returns how much was removed. Raises HarnessError
+    when the Docker engine does not answer; what needs no engine has then been removed.
     """
-    removed = 0
+    removed = leftovers.remove(say, dry_run=dry_run)
     try:
         client = docker.from_env(timeout=40)
     except docker.errors.DockerException as error:
-        raise HarnessError(f"the Docker engine does not answer, so nothing can be removed: {error}") from None
+        raise HarnessError(f"the Docker engine does not answer, so no container is removed: {error}") from None
     try:
-        held: set[str] = set()
         for name in sorted(_known() | _labelled(client)):
-            lock = FileLock(paths.clusters_dir() / f"{name}.lock")
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                say(f"{name}: in use by a running process, not removed")
-                held.add(name)
-                continue
-            count = _kill_processes(paths.clusters_dir() / name) + containers.remove(name, client)
-            shutil.rmtree(paths.clusters_dir() / name, ignore_errors=True)
-            lock.release()
-            Path(lock.lock_file).unlink(missing_ok=True)
-            say(f"{name}: removed, {count} processes, containers and networks")
-            removed += count
+            with leftovers.unless_held(_lock_file(name)) as free:
+                if not free:
+                    say(f"{name}: in use by a running process, not removed")
+                elif dry_run:
+                    say(f"would remove the cluster {name} with its processes, containers and networks")
+                    removed += 1
+                else:
+                    removed += _remove(name, client, say)
     finally:
         client.close()
     return removed
+
+
+def _remove(name: str, client: docker.DockerClient, say: Say) -> int:
+    """Remove a cluster whose lock is held; return the number of its processes, containers, networks and folders."""
+    folder = paths.clusters_dir() / name
+    count, folders = _kill_processes(folder) + containers.remove(name, client), int(folder.exists())
+    shutil.rmtree(folder, ignore_errors=True)
+    _lock_file(name).unlink(missing_ok=True)
+    say(f"{name}: removed, {count} processes, containers and networks")
+    return count + folders
+
+
+def _lock_file(name: str) -> Path:
+    return paths.clusters_dir() / f"{name}.lock"
 
 
 def in_use() -> list[str]:
     """Return the names of the clusters that running processes lease."""
     found = []
     for name in sorted(_known()):
-        lock = FileLock(paths.clusters_dir() / f"{name}.lock")
-        try:
-            with lock.acquire(timeout=0):
-                pass
-        except Timeout:
-            found.append(name)
+        with leftovers.unless_held(_lock_file(name)) as free:
+            if not free:
+                found.append(name)
     return found
 
 
 def _known() -> set[str]:
-    paths.clusters_dir().mkdir(parents=True, exist_ok=True)
-    return {path.name for path in paths.clusters_dir().iterdir() if path.is_dir()}
+    clusters = paths.clusters_dir()
+    return {path.name for path in clusters.iterdir() if path.is_dir()} if clusters.is_dir() else set()
 
 
 def _labelled(client: docker.DockerClient) -> set[str]:
@@ -171,7 +174,7 @@ def _labelled(client: docker.DockerClient) -> set[str]:
 
 def _take(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
     for name in sorted(_known()):
-        lock = FileLock(paths.clusters_dir() / f"{name}.lock", thread_local=False)
+        lock = FileLock(_lock_file(name), thread_local=False)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -203,10 +206,10 @@ def _reopen(name: str, spec: ClusterSpec) -> Cluster | None:
 
 
 def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
-    paths.clusters_dir().mkdir(parents=True, exist_ok=True)
-    with FileLock(_addresses_lock(), timeout=_OTHERS_DEADLINE_S):  # one cluster starts at a time
+    paths.made(paths.clusters_dir())
+    with FileLock(lock_file(), timeout=_OTHERS_DEADLINE_S):  # one cluster starts at a time
         address = free_address()
-        lock = FileLock(paths.clusters_dir() / f"{address.name}.lock", thread_local=False)
+        lock = FileLock(_lock_file(address.name), thread_local=False)
         lock.acquire(timeout=0)
         cluster = Cluster(spec, address)
         say(f"starting cluster {address.name}, {spec.system} {spec.version}, ports {address.ports}00 and up")
@@ -220,11 +223,6 @@ def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
                 _give_back(lock, keep=False)
             raise
     return cluster, lock
-
-
-def _addresses_lock() -> Path:
-    """Return the lock under which addresses are chosen: one for all homes, which share the engine and the ports."""
-    return Path(tempfile.gettempdir()) / f"onceproof-{os.getuid()}-addresses.lock"
 
 
 def _give_back(lock: FileLock, *, keep: bool) -> None:

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.base.redaction import HIDDEN, Redaction
 from onceproof.harness.model import registry, targets
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
@@ -259,7 +259,8 @@ def _first(error: ValidationError, model: type[BaseModel]) -> str:
     key = ".".join(str(part) for part in first["loc"]) or "scenario"
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return f"{key}: unknown key; allowed: {', '.join(_keys_at(model, first['loc'][:-1]))}"
+        allowed = _keys_at(model, first["loc"][:-1])
+        return f"{key}: unknown key{suggestion(str(first['loc'][-1]), allowed)}; allowed: {', '.join(allowed)}"
     return f"{key}: {problem} (got {HIDDEN if _may_be_secret(first['loc']) else repr(first['input'])[:60]})"
 
 

@@ -205,7 +205,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table with the heads of its columns."""
     table = Table(*heads, box=None)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(escape(shown(each)) for each in row))
     terminal.console().print(table)
 
 
@@ -216,18 +216,16 @@ def soak(options: argparse.Namespace) -> int:
 
     wanted = options.scenarios or [paths.scenarios_dir() / "soak"]
     loaded = [_with_random(scenario.load(file)) for path in wanted for file in find(path)]
-    preflight.writable(options.runs)
+    before = soak.read(options.resume / "soak.json") if options.resume else None
+    folder = preflight.writable(options.resume or options.runs)
     preflight.machine(options.spark_master)
     for each in loaded:
         preflight.check(each, each.name)
     _prepare((each.cluster.version, each.workload.client) for each in loaded)
     with Progress(quiet=options.quiet) as progress:
-        how = batch.Options(
-            folder=options.runs, progress=progress, master=options.spark_master, command=_repeat_command
-        )
-        before = soak.read(options.runs / "soak.json") if options.resume else None
+        how = batch.Options(folder=folder, progress=progress, master=options.spark_master, command=_repeat_command)
         done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=_say, done=before)
-    (options.runs / "soak.md").write_text(done.summary())
+    (folder / "soak.md").write_text(done.summary())
     _say(done.summary())
     return AS_EXPECTED if done.held else NOT_AS_EXPECTED
 
@@ -296,6 +294,7 @@ def images(options: argparse.Namespace) -> int:
     """Build the images for a Kafka version, and print their names."""
     from onceproof.harness.artifacts import images
 
+    paths.made(paths.home())
     _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
     return AS_EXPECTED
 
@@ -324,23 +323,26 @@ def setup(options: argparse.Namespace) -> int:
 def clean(options: argparse.Namespace) -> int:
     """Remove what killed or kept runs left on this machine, with `--all` everything that onceproof put there; print it.
 
-    Raises BadInput for `--dry-run` without `--all`.
+    With `--dry-run`, only print what would be removed.
     """
     from onceproof.cli import uninstall
     from onceproof.harness.cluster import pool
 
-    if options.dry_run:
-        if not options.all:
-            raise BadInput("clean --dry-run: allowed with --all only")
+    if options.all and options.dry_run:
         uninstall.remove(_say, dry_run=True)
         return AS_EXPECTED
-    removed = pool.clean(_say)
+    if not options.dry_run:
+        paths.made(paths.clusters_dir())
+    removed = pool.clean(_say, dry_run=options.dry_run)
     if options.all:
         if used := pool.in_use():
             raise BadInput(f"clean --all: {', '.join(used)}: in use by a running process, so nothing else is removed")
         uninstall.remove(_say, dry_run=False)
         return AS_EXPECTED
-    _say("there was nothing to remove" if not removed else f"{removed} processes, containers and networks removed")
+    if not removed:
+        _say("there is nothing to remove" if options.dry_run else "there was nothing to remove")
+    elif not options.dry_run:
+        _say(f"{removed} files, folders, processes, containers and networks removed")
     return AS_EXPECTED
 
 
@@ -415,4 +417,4 @@ def _status(results: Results) -> int:
 
 
 def _say(text: str) -> None:
-    terminal.console().print(text, markup=False, soft_wrap=True)
+    terminal.console().print(shown(text), markup=False, soft_wrap=True)

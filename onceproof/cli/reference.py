@@ -26,7 +26,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from onceproof import pytest_plugin
-from onceproof.cli import main as command_line
+from onceproof.cli.parser import parser as command_line
 from onceproof.harness.context.fault import Drawn, SelfTimed
 from onceproof.harness.model import registry
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec, FixedSpec
@@ -182,7 +182,7 @@ def _default(value: object) -> str:
 
 def _commands() -> Iterator[str]:
     yield _first("commands")
-    [commands] = [each for each in command_line.parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    [commands] = [each for each in command_line()._actions if isinstance(each, argparse._SubParsersAction)]
     for choice in commands._choices_actions:
         yield f"## `onceproof {choice.dest}`\n\n{_clean(choice.help or '')}."
         yield _options(commands.choices[choice.dest])

@@ -15,9 +15,14 @@ _READY, _MISSING, _FAILED = 0, 2, 3
 
 
 def setup(*, dry_run: bool, no_install: bool) -> int:
-    """Run the scripts. Returns the exit status: 0 everything is there, 2 something is missing, 3 a script failed."""
+    """Run the scripts. Returns the exit status: 0 everything is there, 2 something is missing, 3 a script failed.
+
+    Raises BadInput when the home cannot be written.
+    """
+    home = paths.home() if dry_run or no_install else paths.made(paths.home())
     environment = {
         **os.environ,
+        "ONCEPROOF_HOME": str(home),  # absolute, because the scripts change their folder
         "ONCEPROOF_PYTHON": sys.executable,
         "ONCEPROOF_DRY_RUN": "1" if dry_run else "",
         "ONCEPROOF_NO_INSTALL": "1" if no_install else "",

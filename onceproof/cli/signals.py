@@ -12,9 +12,9 @@ from types import FrameType
 
 import psutil
 
+from onceproof.cli.early import heard
 from onceproof.harness.base.errors import Signalled
 
-_HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FIRST = "onceproof: interrupted; ending everything that it started (once more: end at once)"
 _SECOND = "onceproof: ended at once; `onceproof clean` removes the containers that it may have left"
 
@@ -28,22 +28,17 @@ def status() -> int:
 
 
 def listen() -> None:
-    """Handle the signals, except those that the process was told to ignore.
-
-    A shell makes background jobs ignore SIGINT, and `nohup` makes a command ignore SIGHUP.
-    """
-    for each in _HEARD:
-        if signal.getsignal(each) is not signal.SIG_IGN:
-            signal.signal(each, _end)
+    """Handle the signals, except those that the process was told to ignore."""
+    for each in heard():
+        signal.signal(each, _end)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
     """End the work by `Signalled`, a KeyboardInterrupt. The next signal ends the process."""
     global _received
     _received = signal.Signals(number)
-    for each in _HEARD:
-        if signal.getsignal(each) is not signal.SIG_IGN:
-            signal.signal(each, _end_at_once)
+    for each in heard():
+        signal.signal(each, _end_at_once)
     _say(_FIRST)
     raise Signalled
 

@@ -156,14 +156,19 @@ def write_page(table: Sequence[Cell], folder: Path) -> Path:
     rows = "\n".join(
         f"<tr class={'met' if cell.as_expected else 'skipped' if cell.as_expected is None else 'missed'}>"
         + "".join(f"<td>{escape(text)}</td>" for text in columns(cell)[:-1])
-        + (f'<td><a href="{escape(cell.report)}">{escape(cell.result)}</a>' if cell.report else f"<td>{cell.result}")
-        + f"</td><td>{escape(cell.expectation)}</td></tr>"
+        + f"<td>{_linked(cell)}</td><td>{escape(cell.expectation)}</td></tr>"
         for cell in table
     )
     page = folder / "matrix.html"
     heads = "".join(f"<th>{head}" for head in (*COLUMNS, "expectation"))
     page.write_text(_PAGE.format(heads=heads, rows=rows))
     return page
+
+
+def _linked(cell: Cell) -> str:
+    """Return the result of a cell in HTML, linked to its report if the cell was run."""
+    result = escape(cell.result)
+    return f'<a href="{escape(cell.report)}">{result}</a>' if cell.report else result
 
 
 def write_json(table: Sequence[Cell], path: Path) -> None:

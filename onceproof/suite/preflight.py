@@ -35,7 +35,11 @@ _PROBE_DEADLINE_S = 90
 
 
 def machine(master: str) -> None:
-    """Raise BadInput when Java cannot be used, Spark's master does not answer, or the limit of a check is none."""
+    """Raise BadInput when Java cannot be used, Spark's master does not answer, or the limit of a check is none.
+
+    The same for a home that cannot be written.
+    """
+    paths.made(paths.home())
     java.check()
     masters.check(master)
     limit_s(0)

@@ -182,8 +182,12 @@ def _tables() -> Iterator[tuple[str, str, str]]:
     yield "no workload", HEAD, "workload: Field required"
     yield "workload as a text", f'{HEAD}workload = "copy"\n', "workload: Input should be a valid dictionary"
     yield "two workloads", f'{HEAD}[[workload]]\nname = "copy"\n', "workload: Input should be a valid dictionary"
-    yield "unknown table", table("workloads", "a = 1"), "workloads: unknown key; allowed: about, bug, "
-    yield "unknown key", work("record = 1"), "workload.record: unknown key; allowed: "
+    yield (
+        "unknown table",
+        table("workloads", "a = 1"),
+        "workloads: unknown key; did you mean workload?; allowed: about, bug, ",
+    )
+    yield "unknown key", work("record = 1"), "workload.record: unknown key; did you mean records?; allowed: "
     yield "a key with a line break", work('"a\\nb" = 1'), "workload.a\\nb: unknown key; allowed: "
     yield "a key that moves the cursor", work('"a\\u001b[2J" = 1'), "workload.a\\x1b[2J: unknown key"
     yield "a date as name", GOOD.replace('"x"', "2020-01-01"), "name: Input should be a valid string"

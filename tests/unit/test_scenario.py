@@ -41,7 +41,11 @@ def test_each_scenario_that_comes_with_onceproof_loads_and_is_named_as_its_file(
     ("old", "new", "says"),
     [
         ('name = "copy"', 'name = "copi"', "workload.name: unknown workload 'copi'; did you mean copy?; allowed: "),
-        ('name = "copy"', 'name = "copy"\nrecord = 5', "workload.record: unknown key; allowed: "),
+        (
+            'name = "copy"',
+            'name = "copy"\nrecord = 5',
+            "workload.record: unknown key; did you mean records?; ",
+        ),
         ('name = "copy"', 'name = "copy"\nrecords = 0', "workload.records: Input should be greater than 0"),
         ('name = "copy"', 'name = "copy"\nclient = "sarama"', "workload.client: String should match pattern"),
         ('name = "kill"', 'name = "kil"', "faults[0].name: unknown fault 'kil'; did you mean kill?; allowed: "),
@@ -66,12 +70,12 @@ def test_each_scenario_that_comes_with_onceproof_loads_and_is_named_as_its_file(
         (
             "[workload]",
             "[bug]\nissue = 'KAFKA-1'\n[[bug.fixed]]\nversion = 4\n[workload]",
-            "bug.fixed.0.version: unknown key; allowed: ",
+            "bug.fixed.0.version: unknown key; did you mean client_version?; allowed: ",
         ),
         ("at_s = 1", "", "faults[0].scenario: give exactly one of at_s, when and after"),
         ("at_s = 1", 'when = { worker = 3, phase = "begun", count = 1 }', "faults[0].when.worker: 3; allowed: 0 to 1"),
         ("at_s = 1", 'when = { worker = 0, phase = "began", count = 1 }', "faults[0].when.phase: Input should be"),
-        ("at_s = 1", "at_s = 1\nlast_s = 3", "faults[0].last_s: unknown key; allowed: "),
+        ("at_s = 1", "at_s = 1\nlast_s = 3", "faults[0].last_s: unknown key; did you mean lasts_s?; allowed: "),
         ("[workload]", "[expect]\nfindings = ['loss']\n[workload]", "expect.findings.0: Input should be 'lost', "),
         ("[workload]", "[expect]\nverdict = 'valid'\nfindings = ['lost']\n[workload]", "a valid run has no findings"),
         ("[workload]", "[workload", "not TOML"),

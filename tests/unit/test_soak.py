@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.cli import commands
 from onceproof.cli.main import main
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import plan
 from onceproof.harness.model.scenario import Scenario, parse
-from onceproof.suite import batch, matrix
+from onceproof.suite import batch, matrix, preflight
 from onceproof.suite.batch import Line
 from onceproof.suite.soak import Soak, read, soak
 
@@ -119,3 +120,29 @@ def test_a_file_stop_ends_a_batch(tmp_path: Path) -> None:
     (tmp_path / "stop").touch()
     assert batch._told_to_stop(tmp_path)
     assert not batch._told_to_stop(tmp_path)
+
+
+@pytest.mark.parametrize("command", [["soak"], ["matrix", "copy-broker-killed"]], ids=["soak", "matrix"])
+def test_what_is_resumed_is_named_by_its_folder(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--resume", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"onceproof: {tmp_path / 'none' / command[0]}.json: this is not a file of "
+    )
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_soak_continues_in_the_folder_that_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [replace(line, scenario="copy-broker-killed") for line in soaked("valid", "unknown").lines]
+    (tmp_path / "soak.json").write_text(json.dumps([asdict(line) for line in lines]))
+    monkeypatch.chdir(tmp_path)
+    for name in ("machine", "check"):
+        monkeypatch.setattr(preflight, name, lambda *_: None)
+    monkeypatch.setattr(commands, "_prepare", list)
+    command = ["soak", "copy-broker-killed", "--count", "2", "--seed", "0", "--resume", str(tmp_path)]
+    assert main(command) == 1  # one of two runs was unknown
+    assert "| runs | 2 |" in (tmp_path / "soak.md").read_text()
+    assert not (tmp_path / "runs").exists()

@@ -31,6 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     (folder / "jars").mkdir(parents=True)
     (folder / "jars" / "a.jar").touch()
+    (folder / "failed" / "onceproof-01-ab").mkdir(parents=True)
     (tmp_path / "added.sources").touch()
     (folder / "installed").write_text(
         f"package docker.io\npackage containerd\npackage gone\nfile {tmp_path / 'added.sources'}\nimage jre@sha256:1\n"
@@ -56,7 +57,7 @@ def test_a_dry_run_says_what_would_be_removed(home: Path, tmp_path: Path, capsys
         "would remove image jre@sha256:1",
         "would remove packages docker.io, containerd",
         f"would remove {tmp_path / 'added.sources'}",
-        f"would remove installed, jars in {home}",
+        f"would remove failed, installed, jars in {home}",
     ]
     assert (home / "jars" / "a.jar").exists() and (tmp_path / "added.sources").exists()
     assert (tmp_path / "bin" / "apt-get.log").read_text() == "--simulate remove docker.io containerd\n"
@@ -68,7 +69,7 @@ def test_it_removes_what_was_recorded(home: Path, tmp_path: Path, capsys: pytest
     assert says[3:] == [
         "removing packages docker.io, containerd",
         f"removing {tmp_path / 'added.sources'}",
-        f"removing installed, jars in {home}",
+        f"removing failed, installed, jars in {home}",
     ]
     assert not home.exists() and not (tmp_path / "added.sources").exists()
     assert (tmp_path / "bin" / "apt-get.log").read_text().splitlines()[1:] == ["--yes remove docker.io containerd"]
@@ -128,8 +129,3 @@ def test_a_record_that_setup_did_not_write(home: Path, capsys: pytest.CaptureFix
     assert main.main(["clean", "--all", "--dry-run"]) == commands.FAILED
     assert "installed: line 2: allowed: package NAME, file PATH" in capsys.readouterr().err
     assert (home / "jars" / "a.jar").exists()
-
-
-def test_a_dry_run_needs_all(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["clean", "--dry-run"]) == commands.BAD_INPUT
-    assert "clean --dry-run: allowed with --all only" in capsys.readouterr().err

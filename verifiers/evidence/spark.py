@@ -4,6 +4,7 @@ spark = session()                                  local[2], 768 MiB
 spark = session("spark://host:7077")               a Spark cluster, with the same query plans
 """
 
+import atexit
 import gc
 import logging
 import os
@@ -16,7 +17,6 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,19 +26,12 @@ from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.util import local_connect_and_auth
 
-from onceproof.harness.base import paths
 from onceproof.harness.base.errors import HarnessError
 from onceproof.verifiers.collect import topics
 from onceproof.verifiers.evidence import master as masters
+from onceproof.verifiers.evidence import spark_jvm
 
 _MEMORY = "768m"
-# The verdict of a small run executes most code a few times only, so the optimizing compiler must not take a core from
-# it. In a large run the hot code still reaches these thresholds, since it is called for each row. (HotSpot's defaults:
-# 5000, 600, 15000, and 40000 for loops.)
-_JVM = (
-    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=50000 "
-    "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=160000"
-)
 _STOP_DEADLINE_S = 20
 _START_DEADLINE_S = 90.0  # Spark itself gives up a standalone master that does not answer after a minute
 _lock = threading.Lock()
@@ -68,9 +61,11 @@ def session(master: str = "local[2]") -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on PATH
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
+        spark_jvm.encode_as_python_does()
+        atexit.register(_end_at_exit)
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
         # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
-        gateway: Any = launch_gateway(conf=conf, popen_kwargs=_process())  # type: ignore[no-untyped-call]
+        gateway: Any = launch_gateway(conf=conf, popen_kwargs=spark_jvm.process())  # type: ignore[no-untyped-call]
         _gateways.append(gateway)
         with _in_time(gateway, f"Spark did not start with the master {master}"), _our_signals():
             _remember(gateway.jvm)
@@ -157,13 +152,6 @@ def _lives(spark: SparkSession) -> bool:
     return False
 
 
-def _process() -> dict[str, Any]:
-    """Return options for the JVM's process. It gets a working directory of its own, since Spark leaves files in it."""
-    cwd = paths.home() / "spark"
-    cwd.mkdir(parents=True, exist_ok=True)
-    return {"stderr": subprocess.DEVNULL, "cwd": str(cwd)}
-
-
 def warm_up(master: str = "local[2]") -> None:
     """Start the session and run the operations of collect and verify on a small table, so that their code is loaded.
 
@@ -173,7 +161,7 @@ def warm_up(master: str = "local[2]") -> None:
     if _warm:
         return
     _warm.append(True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=spark_jvm.folder()) as folder:
         rows = spark.range(1000).selectExpr(
             "cast(id % 3 AS int) AS partition",
             "id AS offset",
@@ -237,7 +225,8 @@ def _settings() -> dict[str, str]:
     return {
         "spark.jars": ",".join(map(str, topics.jars())),
         "spark.driver.memory": _MEMORY,
-        "spark.driver.extraJavaOptions": _JVM + _huge_pages(),
+        "spark.driver.extraJavaOptions": spark_jvm.options(),
+        "spark.local.dir": str(spark_jvm.folder()),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
@@ -259,11 +248,13 @@ def _settings() -> dict[str, str]:
     }
 
 
-def _huge_pages() -> str:
-    """Return the JVM option for huge pages if the kernel offers them; otherwise the JVM would print a warning."""
-    offered = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    asked = offered.exists() and "[never]" not in offered.read_text()
-    return " -XX:+UseTransparentHugePages" if asked else ""
+def _end_at_exit() -> None:
+    """Kill the JVM, which would end by itself, but only after this process; and remove its temporary files."""
+    kill()
+    for gateway in _gateways:
+        with suppress(subprocess.TimeoutExpired):
+            gateway.proc.wait(_STOP_DEADLINE_S)
+    spark_jvm.remove_folder()
 
 
 def stop() -> None:
@@ -288,6 +279,8 @@ def _end() -> None:
         except subprocess.TimeoutExpired:
             gateway.proc.kill()
             gateway.proc.wait(_STOP_DEADLINE_S)
+    spark_jvm.remove_folder()
+    atexit.unregister(_end_at_exit)
     _warm.clear()
     # PySpark's own references, which it also keeps for a session whose JVM has died.
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
