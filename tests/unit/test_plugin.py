@@ -55,7 +55,7 @@ def test_an_unknown_key_is_one_line(tmp_path: Path) -> None:
     assert "onceproof: --chaos-seed=3 --chaos-kafka=4.1.2\n" in done.stdout, "the line 4.1.x is a release"
     [_, failure] = done.stdout.split("test_of_chaos ____", 1)
     [_, said, *_] = failure.splitlines()
-    assert said.startswith(f"{tmp_path}/bad.toml: workload.recrods: unknown key; allowed: ")
+    assert said.startswith(f"{tmp_path}/bad.toml: workload.recrods: unknown key; did you mean records?; allowed: ")
     assert "Traceback" not in done.stdout and "pytest_plugin.py" not in done.stdout
     assert not (tmp_path / "engine").exists() and not (tmp_path / "runs").exists()
 
