@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput, DeadlineError
 from onceproof.harness.record.events import (
     ClientFailed,
@@ -28,6 +29,7 @@ from onceproof.harness.record.events import (
 
 SCHEMA_VERSION = 3
 _TEXTS = ("text", "reason")
+_BYTES_MAX = 4_000_000_000  # a run of a hundred million records has less
 E = TypeVar("E", bound=Event)
 
 
@@ -157,11 +159,9 @@ def read(path: Path) -> Events:
     another schema version, or has an invalid event.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.text_of(path, bytes_max=_BYTES_MAX)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; a run folder has a history.jsonl") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from None
     return read_lines(text.split("\n"), where=str(path))
 
 
