@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from onceproof.harness.artifacts import clients
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.judge import expectation, vacuity
 from onceproof.harness.judge.expectation import RunOutcome
@@ -59,7 +60,8 @@ def verify(
 
     `look` reads the records that a read_committed reader does not see. It is called at most once, when a finding asks
     for these records. `checks` names checks to run in addition to the registered ones, as FILE.py:NAME. Raises BadInput
-    when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has no tables.
+    when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has no tables, and
+    OSError when the results cannot be written; earlier results then stay whole.
     """
     added = all_checks(checks)
     if not (folder / "tables").is_dir():
@@ -67,6 +69,7 @@ def verify(
             f"{folder}: no tables/ in this folder; the run ended before its tables were collected, or this is not a "
             "run's folder"
         )
+    files.replaceable(folder / "results.json")
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
     damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]
     judged: list[CheckResult] = []

@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from onceproof.harness.base import redaction
 from onceproof.harness.base.redaction import Redaction
@@ -60,6 +60,7 @@ class Child:
         self.name = name
         self.log = folder / f"{name}.log"
         self.told_to_stop = False
+        log = self.log.open("wb", buffering=0)
         events, write_events = os.pipe()
         self._events = os.fdopen(events, "rb")
         try:
@@ -75,7 +76,7 @@ class Child:
             os.close(write_events)
         self._write({**config, "parent": os.getpid(), "events": write_events})
         self._redaction = Redaction(settings)
-        self._printed = threading.Thread(target=self._copy_printed, name=f"log of {name}", daemon=True)
+        self._printed = threading.Thread(target=self._copy_printed, args=(log,), name=f"log of {name}", daemon=True)
         self._printed.start()
         self._on_event, self._on_exit = on_event, on_exit
         self._reader = threading.Thread(target=self._read, name=f"reads {name}", daemon=True)
@@ -123,12 +124,13 @@ class Child:
         except (BrokenPipeError, ValueError):
             pass
 
-    def _copy_printed(self) -> None:
+    def _copy_printed(self, log: BinaryIO) -> None:
+        """Copy what the process prints into its log. On a full disk it is still read, so that the process goes on."""
         assert self._process.stdout is not None
-        with self.log.open("wb") as file, self._process.stdout as lines:
+        with self._process.stdout as lines, log as file:
             for line in lines:
-                file.write(self._redaction.data(line))
-                file.flush()
+                with contextlib.suppress(OSError):
+                    file.write(self._redaction.data(line))
 
     def _read(self) -> None:
         for line in self._events:

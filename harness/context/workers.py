@@ -88,6 +88,7 @@ class Workers:
         self._replaced: list[Child] = []
         self._stopping = False
         self.failures = Failures()
+        history.when_lost(self.failures.end)
 
     def start(self) -> None:
         """Start the workers, the observers and the generator, which sends no input before `send_load`."""
@@ -292,6 +293,13 @@ class Workers:
         extra = {"incarnation": incarnation}
         self._start_process(f"worker-{worker}", self._programs.worker, config, extra, clients.prepare(work.client))
 
+    def _start_again(self, worker: int) -> None:
+        """Start the next incarnation of a worker. An error ends the run, since nobody waits for the result."""
+        try:
+            self._start_worker(worker)
+        except Exception as error:
+            self.failures.end(HarnessError(f"worker-{worker} was not started again: {type(error).__name__}: {error}"))
+
     def _start_observers(self) -> None:
         other = "librdkafka" if clients.family(self._plan.scenario.workload.client) == "java" else "java"
         for role in self._workload.judged:
@@ -371,7 +379,7 @@ class Workers:
             if not stay_down:
                 time.sleep(_RESTART_PAUSE_S)
                 if not self._stopping:
-                    self._starter.submit(self._start_worker, worker)
+                    self._starter.submit(self._start_again, worker)
 
         return ended
 

@@ -78,7 +78,10 @@ def _missing(planned: PlannedFault[FaultSpec], events: Events) -> str | None:
     """Return the effect of a fault that the history does not show, in words; None if it shows it."""
     if ":" not in planned.name:
         kind = fault(planned.name)
-        return kind.missing(planned, events) if isinstance(kind, Witness) else None
+        try:
+            return kind.missing(planned, events) if isinstance(kind, Witness) else None
+        except LookupError as error:  # an event is missing that the fault has always written
+            return str(error)
     told = events.first(FaultWitnessed, fault=planned.id)
     return told.missing if told else f"the history does not say whether {planned.name} had its effect"
 
@@ -102,7 +105,8 @@ def _must_commit_under(planned: PlannedFault[FaultSpec], plan: Plan, events: Eve
 def _too_few_open(planned: PlannedFault[FaultSpec], wanted: int, events: Events) -> list[str]:
     if not wanted:
         return []
-    found = events.the(FaultBegins, fault=planned.id).open_transactions
+    begins = events.first(FaultBegins, fault=planned.id)
+    found = begins.open_transactions if begins else None
     if found is None:
         return ["the cluster did not report the open transactions when it was injected"]
     if len(found) < wanted:

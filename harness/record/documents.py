@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 
+_BYTES_MAX = 64_000_000
 T = TypeVar("T")
 
 
@@ -18,13 +20,11 @@ def read(path: Path, *, schema_version: int, missing: str) -> dict[str, Any]:
     completes the message for a missing file.
     """
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(files.text_of(path, bytes_max=_BYTES_MAX))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; {missing}") from None
-    except (ValueError, RecursionError) as error:  # invalid JSON, too deeply nested, or bytes that are not UTF-8
+    except (ValueError, RecursionError) as error:  # invalid JSON, or too deeply nested
         raise BadInput(f"{path}: not JSON: {error}") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     if not isinstance(raw, dict) or raw.get("schema_version") != schema_version:
         raise BadInput(f"{path}: schema_version: allowed: {schema_version}")
     return raw
@@ -38,8 +38,26 @@ def parse(path: Path, raw: object, model: TypeAdapter[T]) -> T:
     try:
         return model.validate_json(json.dumps(raw), strict=True)  # JSON has no tuples; a list is read as one
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"])) or "the document"
-        raise BadInput(f"{path}: {key}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        raise BadInput(f"{path}: {_first(error)}") from None
     except RecursionError:
         raise BadInput(f"{path}: too deeply nested") from None
+
+
+def read_list(path: Path, model: TypeAdapter[list[T]], *, what: str) -> list[T]:
+    """Read a JSON list of models; `what` says what is in it. Raises BadInput with the file, the key and the problem."""
+    try:
+        return model.validate_json(files.text_of(path, bytes_max=_BYTES_MAX), strict=True)
+    except FileNotFoundError:
+        problem = "no such file"
+    except ValidationError as error:
+        problem = _first(error)
+    except BadInput as error:
+        problem = str(error).removeprefix(f"{path}: ")
+    raise BadInput(f"{path}: this is not a file of {what}: {problem}")
+
+
+def _first(error: ValidationError) -> str:
+    """Return the first of pydantic's errors as `key: problem`."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"])) or "the document"
+    return f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]}"

@@ -11,11 +11,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from onceproof.harness.base.errors import BadInput, DeadlineError
+from onceproof.harness.base import files
+from onceproof.harness.base.errors import BadInput, DeadlineError, HarnessError
 from onceproof.harness.record.events import (
     ClientFailed,
     Event,
@@ -28,6 +30,7 @@ from onceproof.harness.record.events import (
 
 SCHEMA_VERSION = 3
 _TEXTS = ("text", "reason")
+_BYTES_MAX = 4_000_000_000  # a run of a hundred million records has less
 E = TypeVar("E", bound=Event)
 
 
@@ -72,12 +75,19 @@ def _has(event: Event, keys: dict[str, object]) -> bool:
 
 
 class History:
-    """Appends events to history.jsonl and wakes threads that wait for one. It is safe to use from several threads."""
+    """Appends events to history.jsonl and wakes threads that wait for one. It is safe to use from several threads.
+
+    If the file cannot be written any more, as on a full disk, the threads that append go on. The events are then only
+    in memory, and `lost` is the error with which the run must end, since a history with a gap proves nothing.
+    """
 
     def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
         """Begin a history. `redact` is applied to the texts of events that may quote a client or an exception."""
         self._redact = redact
-        self._file = path.open("a", encoding="utf-8")
+        self._path, self._file = path, path.open("ab", buffering=0)
+        self._broken = False
+        self.lost: HarnessError | None = None
+        self._when_lost: Callable[[HarnessError], None] = lambda _: None
         self._changed = threading.Condition()
         self._events: list[Event] = []
         self._listeners: list[Callable[[Event], None]] = []
@@ -93,13 +103,39 @@ class History:
         with self._changed:
             if self._file.closed:
                 return entry
-            self._file.write(entry.to_json() + "\n")
-            self._file.flush()
+            if not self._broken:
+                self._write(entry.to_json().encode() + b"\n")
             self._events.append(entry)
             self._changed.notify_all()
         for listener in self._listeners:
             listener(entry)
         return entry
+
+    def _write(self, line: bytes) -> None:
+        """Write a line whole or not at all, so that the file can be read afterwards."""
+        end = self._file.tell()
+        try:
+            while line:  # a disk that is almost full takes a part of it
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(end)
+                self._file.seek(end)
+            self._broken = True
+            self.lost = self.lost or HarnessError(f"{self._path}: cannot be written: {error.strerror}")
+            self._when_lost(self.lost)
+
+    def when_lost(self, tell: Callable[[HarnessError], None]) -> None:
+        """Call `tell` when an event cannot be written, at once if that has happened already."""
+        with self._changed:
+            self._when_lost = tell
+            if self.lost is not None:
+                tell(self.lost)
+
+    def resume(self) -> None:
+        """Write events again after room was made on the disk. The events in between are only in memory."""
+        with self._changed:
+            self._broken = False
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with each later event, in the thread that appends it."""
@@ -157,11 +193,9 @@ def read(path: Path) -> Events:
     another schema version, or has an invalid event.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.text_of(path, bytes_max=_BYTES_MAX)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; a run folder has a history.jsonl") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from None
     return read_lines(text.split("\n"), where=str(path))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import xxhash
 from pydantic import ConfigDict, TypeAdapter
 
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import documents
 
@@ -24,6 +25,7 @@ SCHEMA_VERSION = 2
 _NAME, _HISTORY = "manifest.json", "history.jsonl"
 _DOCUMENTS = ("plan.json", "workload.json")
 _JUDGED = ("results.json", *_DOCUMENTS, _HISTORY)
+_FOLDERS = ("ledger", "tables")
 _KINDS = (".parquet", ".json")
 _CHUNK_BYTES = 1 << 20
 
@@ -84,6 +86,7 @@ def damage(folder: Path) -> list[str]:
     sealed = _collected(folder)
     there = {str(path.relative_to(folder)) for path in _files(folder)}
     problems = [f"{name} is missing" for name in sorted(set(sealed.files) - there)]
+    problems += [f"{name} is neither a file nor a folder" for name in sorted(_others(folder))]
     problems += [f"{name} was not there when the run was collected" for name in sorted(there - set(sealed.files))]
     problems += [
         f"{name} is not what it was when the run was collected"
@@ -123,13 +126,20 @@ def _read(folder: Path) -> _Manifest:
 
 
 def _write(folder: Path, sealed: _Manifest) -> None:
-    (folder / _NAME).write_text(json.dumps(asdict(sealed), indent=1, sort_keys=True) + "\n")
+    files.write(folder / _NAME, json.dumps(asdict(sealed), indent=1, sort_keys=True) + "\n")
 
 
 def _files(folder: Path) -> Iterator[Path]:
     yield from (path for name in _DOCUMENTS if (path := folder / name).exists())
-    for name in ("ledger", "tables"):
+    for name in _FOLDERS:
         yield from sorted(path for path in (folder / name).rglob("*") if path.is_file() and path.suffix in _KINDS)
+
+
+def _others(folder: Path) -> Iterator[str]:
+    """Yield what is no file and no folder among the tables: reading a pipe, for example, might never end."""
+    for path in (each for name in _FOLDERS for each in (folder / name).rglob("*")):
+        if not path.is_file() and not path.is_dir():
+            yield str(path.relative_to(folder))
 
 
 def _look_at(folder: Path, paths: Iterable[Path]) -> dict[str, _Seal]:
@@ -137,11 +147,15 @@ def _look_at(folder: Path, paths: Iterable[Path]) -> dict[str, _Seal]:
 
 
 def _look(path: Path, limit: int | None = None) -> _Seal:
-    """Return the size and hash of a file, or of its first `limit` bytes."""
-    summed, left = xxhash.xxh3_128(), path.stat().st_size if limit is None else limit
-    read = 0
-    with path.open("rb") as file:
-        while left > read and (chunk := file.read(min(_CHUNK_BYTES, left - read))):
-            summed.update(chunk)
-            read += len(chunk)
+    """Return the size and hash of a file, or of its first `limit` bytes. Raises BadInput when it cannot be read."""
+    summed, read = xxhash.xxh3_128(), 0
+    try:
+        size = files.regular(path)
+        left = size if limit is None else limit
+        with path.open("rb") as file:
+            while left > read and (chunk := file.read(min(_CHUNK_BYTES, left - read))):
+                summed.update(chunk)
+                read += len(chunk)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     return _Seal(read, summed.hexdigest())

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import documents
 
@@ -129,8 +130,8 @@ class Results:
         return about + word + (" (ledger mode)" if self.mode == "ledger" else "")
 
     def write(self, path: Path) -> None:
-        """Write results.json."""
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        """Write results.json. If that fails, as on a full disk, an earlier one stays whole."""
+        files.write(path, json.dumps(asdict(self), indent=1) + "\n")
 
 
 _RESULTS = TypeAdapter(Results)

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 
 SCHEMA_VERSION = 7
@@ -59,6 +60,7 @@ class Table:
         footers = {}
         for path in paths:
             try:
+                files.regular(path)
                 footer = pq.read_metadata(path)
             except (OSError, pa.ArrowInvalid) as error:
                 raise BadInput(f"{path}: not a Parquet file: {error}") from None

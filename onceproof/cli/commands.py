@@ -64,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
     statuses = [AS_EXPECTED]
 
     def done(one: Run, results: Results, line: Line) -> None:
-        _print_results(results, one.folder)
+        _print_results(results)
+        _say(f"report: {one.folder / 'report.html'}")
         _say(
             f"seconds of each phase: {', '.join(f'{name} {spent:g}' for name, spent in line.phases.items())}; "
             f"total: {line.seconds:.1f}"
@@ -268,16 +269,23 @@ def _with_random(scenario: Scenario) -> Scenario:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Judge a run's folder again, write its report, and print the verdict."""
+    """Judge a run's folder again, print the verdict, and write its report."""
     _run_folder(options.run)
     from onceproof.report import report
     from onceproof.suite import preflight
     from onceproof.verifiers.verify import verify
 
     preflight.machine(options.spark_master)
-    results = verify(options.run, master=options.spark_master, checks=options.check)
-    report.write(options.run)
-    _print_results(results, options.run)
+    try:
+        results = verify(options.run, master=options.spark_master, checks=options.check)
+    except OSError as error:  # such as a full disk: what was found is not recorded, so it is no verdict
+        _say(_line(f"{options.run.absolute().name}: unknown: harness-error: {error}"))
+        return FAILED
+    _print_results(results)
+    try:
+        _say(f"report: {report.write(options.run)}")
+    except Exception as error:  # the verdict does not depend on the report
+        _say(_line(f"the report was not written: {type(error).__name__}: {error}"))
     return _status(results)
 
 
@@ -387,8 +395,8 @@ def _run_folder(folder: Path) -> None:
         raise BadInput(f"{folder}: no such folder; a run's folder looks like runs/<name>-<seed>-<time>")
 
 
-def _print_results(results: Results, folder: Path) -> None:
-    """Print a verdict with its findings, its reasons, the counts, and the path of the report."""
+def _print_results(results: Results) -> None:
+    """Print a verdict with its findings, its reasons and the counts."""
     colours = {"valid": "green", "unknown": "yellow", "invalid": "red"}
     console = terminal.console()
     headline, expectation = (
@@ -406,7 +414,6 @@ def _print_results(results: Results, folder: Path) -> None:
         console.print(shown(f"  {reason.kind}: {reason.says}"), markup=False, soft_wrap=True)
     counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in results.counts.items())
     console.print(counts, markup=False, soft_wrap=True)
-    console.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)
 
 
 def _status(results: Results) -> int:
@@ -414,6 +421,11 @@ def _status(results: Results) -> int:
     if any(reason.kind == "harness-error" for reason in results.reasons):
         return FAILED
     return AS_EXPECTED if results.as_expected else NOT_AS_EXPECTED
+
+
+def _line(text: str) -> str:
+    """Return a text of others in one line."""
+    return " ".join(shown(text).split())
 
 
 def _say(text: str) -> None:

@@ -63,7 +63,7 @@ def fault_spans(events: Events) -> list[FaultSpan]:
         target, deleted = events.first(FaultTarget, fault=fault), events.first(RecordsDeleted, fault=fault)
         healed = events.first(FaultHealed, fault=fault)
         note = (target.node or target.role) if target else deleted.to if deleted else ""
-        begin = events.the(FaultBegins, fault=fault).at
+        begin = (events.first(FaultBegins, fault=fault) or injected).at  # a damaged history may lack the first one
         end = healed.at if healed else last
         spans.append(FaultSpan(id=fault, begin=begin - start, end=end - start, note=note))
     return spans

@@ -11,6 +11,8 @@ from typing import Any
 import jinja2
 from pydantic import TypeAdapter
 
+from onceproof.harness.base import files
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import plan
 from onceproof.harness.record import history, manifest, own_errors, results
 from onceproof.harness.record.events import ClientFailed, FaultBegins, FaultTarget, Outcome, RequestEvent, Started
@@ -20,6 +22,7 @@ from onceproof.report import charts
 from onceproof.report.junit import Case, junit
 
 _PHASES = TypeAdapter(dict[str, float])
+_PHASES_BYTES_MAX = 1_000_000
 
 
 def write(folder: Path) -> Path:
@@ -27,6 +30,8 @@ def write(folder: Path) -> Path:
 
     Raises BadInput when the folder is not a run's folder, and when its results are not those of its last verdict.
     """
+    target, cases = folder / "report.html", folder / "junit.xml"
+    files.replaceable(target, cases)
     judged = results.read(folder / "results.json")
     manifest.check_results(folder)
     scenario = plan.read(folder / "plan.json").scenario
@@ -45,9 +50,8 @@ def write(folder: Path) -> Path:
         own_errors=_own_errors(events),
         phases=_phases(folder / "phases.json"),
     )
-    target = folder / "report.html"
-    target.write_text(page, encoding="utf-8")
-    (folder / "junit.xml").write_text(junit("onceproof", [_case(judged)]), encoding="utf-8")
+    files.write(target, page)
+    files.write(cases, junit("onceproof", [_case(judged)]))
     return target
 
 
@@ -57,8 +61,8 @@ def _phases(path: Path) -> dict[str, float]:
     They are no part of the verdict, so the report does without them.
     """
     try:
-        return _PHASES.validate_json(path.read_bytes())
-    except (OSError, ValueError):
+        return _PHASES.validate_json(files.text_of(path, bytes_max=_PHASES_BYTES_MAX))
+    except (OSError, ValueError, BadInput):
         return {}
 
 
@@ -67,7 +71,7 @@ def _faults(events: Events) -> list[dict[str, Any]]:
     return [
         {
             "span": span,
-            "open": _open_count(events.the(FaultBegins, fault=span.id).open_transactions),
+            "open": _open_count(events.first(FaultBegins, fault=span.id)),
             "met": _errors_met(events.first(FaultTarget, fault=span.id), events),
         }
         for span in charts.fault_spans(events)
@@ -89,8 +93,10 @@ def _requests(events: Events) -> list[dict[str, Any]]:
     return [{"came": came, "then": then} for came, *then in rows.values()]
 
 
-def _open_count(transactions: list[str] | None) -> str:
-    return "not known" if transactions is None else str(len(transactions))
+def _open_count(begins: FaultBegins | None) -> str:
+    if begins is None or begins.open_transactions is None:
+        return "not known"
+    return str(len(begins.open_transactions))
 
 
 def _workers(events: Events) -> list[dict[str, Any]]:

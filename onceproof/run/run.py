@@ -19,7 +19,7 @@ from typing import Any
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import HarnessError, WorkloadError
+from onceproof.harness.base.errors import BadInput, HarnessError, WorkloadError
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
@@ -51,6 +51,7 @@ from onceproof.harness.record.results import Mode, Reason, ReasonKind, Results
 from onceproof.run import quiesce
 from onceproof.run.monitor import Monitor
 from onceproof.run.nemesis import Nemesis
+from onceproof.run.room import Room, keep
 from onceproof.workloads import processes
 
 PROGRAMS = Programs(worker=processes.WORKER, generator=processes.GENERATOR, observer=processes.OBSERVER)
@@ -85,6 +86,7 @@ class Run:
         self.progress = progress or Progress(quiet=True)
         self._command, self._master, self._mode, self._faults = command, master, mode, faults
         self.folder = _new_folder(runs, f"{scenario.name}-{seed}")
+        self._room = Room(self.folder)
         self._redact = scenario.redaction.text
         (self.folder / "plan.json").write_text(self.plan.to_json())
         workload = registry.workload(scenario.workload.name)
@@ -121,7 +123,8 @@ class Run:
             self.broken(stopped)
             raise
         except Exception as error:  # a failure of the harness, which the results report
-            (self.folder / "traceback.txt").write_text(self._redact(traceback.format_exc()))
+            self._room.release()
+            keep(self.folder / "traceback.txt", self._redact(traceback.format_exc()), self.progress.say)
             return self.broken(error)
         finally:
             self.close()
@@ -192,6 +195,8 @@ class Run:
         collect.collect(self.context, self.folder, mode=self._mode, master=self._master)
         if self.plan.scenario.collect.read_uncommitted:
             collect.collect_hidden(self.context, self.folder, master=self._master)
+        if self.history.lost is not None:
+            raise self.history.lost
 
     def verify(self) -> Results:
         """Judge the run's folder, write its report, and return the results."""
@@ -217,6 +222,10 @@ class Run:
 
         The verdict is `unknown`, with the reason `interrupted`, `workload-error` or `harness-error`.
         """
+        self._room.release()
+        if self.history.lost is not None:
+            self.workers.close()  # what still runs would fill the disk again
+        self.history.resume()
         kind: ReasonKind
         if isinstance(error, KeyboardInterrupt):
             kind, says = "interrupted", "the run was interrupted before its verdict"
@@ -246,8 +255,11 @@ class Run:
             versions=self._versions(),
             mode=self._mode,
         )
-        results.write(self.folder / "results.json")
-        manifest.seal_results(self.folder)
+        try:
+            results.write(self.folder / "results.json")
+            manifest.seal_results(self.folder)
+        except (OSError, BadInput) as problem:
+            self.progress.say(f"the results were not written: {problem}")
         self._report()
         return results
 
@@ -264,7 +276,8 @@ class Run:
                 tidy()
             except Exception as error:  # the health check before the next run decides whether the cluster is usable
                 self.history.append("harness", NotTidied(reason=str(error)))
-        (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
+        self._room.release()
+        self._keep_phases()
         self.history.close()
 
     # Parts of the steps
@@ -361,13 +374,16 @@ class Run:
     def _report(self) -> None:
         """Write the report. An error is only shown, since the verdict does not depend on the report."""
         self.progress.phase("report")
-        (self.folder / "phases.json").write_text(json.dumps(self.progress.seconds, indent=1) + "\n")
+        self._keep_phases()
         try:
             from onceproof.report import report
 
             report.write(self.folder)
         except Exception as error:
             self.progress.say(f"the report was not written: {type(error).__name__}: {error}")
+
+    def _keep_phases(self) -> None:
+        keep(self.folder / "phases.json", json.dumps(self.progress.seconds, indent=1) + "\n", self.progress.say)
 
 
 def is_from(source: str, event: Event) -> bool:

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 
+from pydantic import ConfigDict
+
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster.pool import Clusters
 from onceproof.harness.model.scenario import Scenario
@@ -29,6 +31,7 @@ class Line:
     `audit` is the verdict of an audit of its logs alone; empty if there was none.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     scenario: str
     seed: int
     headline: str

@@ -14,9 +14,13 @@ from html import escape
 from itertools import product
 from pathlib import Path
 
+from pydantic import ConfigDict, TypeAdapter
+
 from onceproof.harness.artifacts import clients
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.record import documents
 from onceproof.harness.record.results import Results
 from onceproof.report.junit import Case, junit
 from onceproof.run.run import Run
@@ -51,6 +55,7 @@ class Cell:
     was not run, the reason. `report` is the path of the report relative to the page, empty if the cell was not run.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     scenario: str
     kafka: str
     client: str
@@ -62,6 +67,9 @@ class Cell:
     seed: int | None = None
     expectation: str = ""
     report: str = ""
+
+
+_CELLS = TypeAdapter(list[Cell])
 
 
 def cells(scenarios: Sequence[Scenario], axes: Axes) -> Iterator[tuple[Cell, Scenario]]:
@@ -136,7 +144,7 @@ def run(
 
 def write(table: Sequence[Cell], folder: Path) -> None:
     """Write the cells as matrix.json, matrix.html and junit.xml."""
-    write_json(table, folder / "matrix.json")
+    files.write(folder / "matrix.json", _json(table))
     write_junit(table, folder)
     write_page(table, folder)
 
@@ -172,16 +180,17 @@ def _linked(cell: Cell) -> str:
 
 
 def write_json(table: Sequence[Cell], path: Path) -> None:
-    """Write the cells as JSON, a list with one object for each cell."""
-    path.write_text(json.dumps([asdict(cell) for cell in table], indent=1) + "\n")
+    """Write the cells as JSON, a list with one object for each cell, to a file of the user's, or to a device."""
+    path.write_text(_json(table))
+
+
+def _json(table: Sequence[Cell]) -> str:
+    return json.dumps([asdict(cell) for cell in table], indent=1) + "\n"
 
 
 def read_json(path: Path) -> list[Cell]:
     """Return the cells that `write_json` wrote. Raises BadInput when the file cannot be read or has other content."""
-    try:
-        return [Cell(**each) for each in json.loads(path.read_text())]
-    except (OSError, ValueError, TypeError) as error:
-        raise BadInput(f"{path}: this is not a file of the cells of a matrix: {error}") from None
+    return documents.read_list(path, _CELLS, what="the cells of a matrix")
 
 
 def changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:

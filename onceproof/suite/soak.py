@@ -19,8 +19,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.record import documents
 from onceproof.harness.record.results import Results
 from onceproof.run.run import Run
 from onceproof.suite import batch
@@ -94,10 +96,7 @@ def _counted(words: Iterable[str]) -> str:
 
 def read(path: Path) -> Soak:
     """Return the soak whose runs so far are in a soak.json. Raises BadInput when the file cannot be read."""
-    try:
-        return Soak(lines=_LINES.validate_json(path.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{path}: this is not a file of the runs of a soak: {str(error).splitlines()[0]}") from None
+    return Soak(lines=documents.read_list(path, _LINES, what="the runs of a soak"))
 
 
 def soak(
@@ -128,8 +127,8 @@ def soak(
             shutil.rmtree(run.folder)
             line = replace(line, folder=None)
         done.lines.append(line)
-        (options.folder / "soak.json").write_text(json.dumps([asdict(each) for each in done.lines], indent=1) + "\n")
-        (options.folder / "soak.md").write_text(done.summary())
+        files.write(options.folder / "soak.json", json.dumps([asdict(each) for each in done.lines], indent=1) + "\n")
+        files.write(options.folder / "soak.md", done.summary())
         audited = f"; audit of its logs: {line.audit}" if line.audit != "valid" else ""
         say(f"{len(done.lines)}/{runs}  {line.scenario}, seed {line.seed}: {line.headline}{audited}")
 

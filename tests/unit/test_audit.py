@@ -1,7 +1,10 @@
 """`onceproof audit` on recorded runs without history and manifest, and on log directories that Kafka's writer made."""
 
+import errno
 import json
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import jpype
@@ -187,6 +190,28 @@ def test_bad_input_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "expected either log directories or --run RUN" in refused(capsys)
     assert "expected either log directories or --run RUN" in refused(capsys, str(one), "--run", str(one))
     assert "batches.parquet: no such file" in refused(capsys, "--run", str(tmp_path))
+
+
+def test_what_cannot_be_read_gets_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that may not be listed, and a pipe among the segments."""
+    one = directory(tmp_path / "b1", out=committed(), states=decided())
+    (tmp_path / "closed").mkdir()
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path.name == "closed":  # root may list every folder
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert f"{tmp_path / 'closed'}: cannot be read: Permission denied" in refused(capsys, str(tmp_path / "closed"))
+    monkeypatch.undo()
+    segment = next(one.rglob("*.log"))
+    segment.unlink()
+    os.mkfifo(segment)
+    assert f"{segment}: not a file" in refused(capsys, str(one))
 
 
 def test_the_command_prints_places_and_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -343,6 +343,7 @@ OPTIONS = [
     (["matrix", _SHIPPED, "--runs", "/dev/null/x"], "/dev/null/x: cannot be written: "),
     (["matrix", _SHIPPED, "--against", "/none.json"], "/none.json: this is not a file of the cells of a matrix"),
     (["matrix", _SHIPPED, "--against", "/dev/null"], "/dev/null: this is not a file of the cells of a matrix"),
+    (["matrix", _SHIPPED, "--against", "/dev/zero"], "a matrix: not a file"),
     (["soak", "--count", "many"], "--count: 'many': allowed: "),
     (["soak", "--runs", "/proc/none"], "/proc/none: cannot be written: "),
     (["soak", "/none"], "/none: no such scenario"),

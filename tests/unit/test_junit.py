@@ -1,6 +1,5 @@
 """junit.xml and the terminal, with texts that contain what neither allows."""
 
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -45,11 +44,11 @@ def results(reason: str) -> Results:
     )
 
 
-def test_a_reason_with_control_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reason_with_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     judged = results("nul \x00, escape \x1b[2J")
     failure = ElementTree.fromstring(junit("onceproof", [_case(judged)]))[0][0]
     assert failure.text == "harness-error: nul \ufffd, escape \ufffd[2J"
-    commands._print_results(judged, tmp_path)
+    commands._print_results(judged)
     told = capsys.readouterr().out
     assert "\x1b[2J" not in told and "\x00" not in told
     assert "[bold]markup[/] <b>: unknown" in told and "(expected [red]valid[/])" in told

@@ -1,6 +1,8 @@
 """Random periods are drawn as they say, and a soak's bound follows from what was judged."""
 
 import json
+import os
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import plan
 from onceproof.harness.model.scenario import Scenario, parse
+from onceproof.harness.record import documents
 from onceproof.suite import batch, matrix, preflight
 from onceproof.suite.batch import Line
 from onceproof.suite.soak import Soak, read, soak
@@ -102,8 +105,61 @@ def test_a_soak_that_is_resumed_has_the_same_runs(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="the soak to resume has copy, seed 0; allowed: copy, seed 5"):
             soak([copy], runs=2, seed=5, options=how, say=lambda _: None, done=before)
     (tmp_path / "soak.json").write_text('[{"scenario": "copy"}]')
-    with pytest.raises(BadInput, match="this is not a file of the runs of a soak"):
+    with pytest.raises(BadInput, match=r"this is not a file of the runs of a soak: 0\.seed: field required"):
         read(tmp_path / "soak.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ([{**asdict(soaked("valid").lines[0]), "seed": "0"}], "0.seed: input should be a valid integer"),
+        ([{**asdict(soaked("valid").lines[0]), "mood": "good"}], "0.mood: unexpected keyword argument"),
+        ({}, "the document: input should be a valid array"),
+    ],
+)
+def test_a_damaged_soak_is_refused(tmp_path: Path, content: object, says: str) -> None:
+    (tmp_path / "soak.json").write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=re.escape(f"soak.json: this is not a file of the runs of a soak: {says}")):
+        read(tmp_path / "soak.json")
+
+
+_CELL = {"scenario": "x", "kafka": "4.3.1", "client": "java", "features": {}, "group_protocol": "classic"}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ([dict.fromkeys(_CELL, 1)], "0.scenario: input should be a valid string"),
+        ([{**_CELL, "features": {"transaction.version": "2"}}], "0.features.transaction.version: input should be a"),
+        ([{**_CELL, "as_expected": 1}], "0.as_expected: input should be a valid boolean"),
+        ([{**_CELL, "mood": "good"}], "0.mood: unexpected keyword argument"),
+        ([{"scenario": "x"}], "0.kafka: field required"),
+        ({}, "the document: input should be a valid array"),
+    ],
+)
+def test_a_damaged_matrix_is_refused(tmp_path: Path, content: object, says: str) -> None:
+    (tmp_path / "matrix.json").write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=re.escape(f"this is not a file of the cells of a matrix: {says}")):
+        matrix.read_json(tmp_path / "matrix.json")
+
+
+def test_lists_of_runs_that_never_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "soak.json").write_text("[]")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        for reads in (matrix.read_json, read):
+            with pytest.raises(BadInput, match=": not a file"):
+                reads(path)
+    monkeypatch.setattr(documents, "_BYTES_MAX", 1)
+    with pytest.raises(BadInput, match="2 bytes; allowed: at most 1"):
+        read(tmp_path / "soak.json")
+
+
+def test_a_matrix_that_was_written_can_be_read(tmp_path: Path) -> None:
+    cells = [cell for cell, _ in matrix.cells([scenario(1)], matrix.Axes(features={"transaction.version": [1, 2]}))]
+    cells[0] = replace(cells[0], effective=1, result="valid", as_expected=True, seed=4, expectation="expected valid")
+    matrix.write(cells, tmp_path)
+    assert matrix.read_json(tmp_path / "matrix.json") == cells
 
 
 def test_a_matrix_that_is_resumed_keeps_its_results() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record.tables import BATCHES, STATES
 from onceproof.verifiers.collect import segments, states
@@ -86,8 +87,16 @@ def of_directories(paths: Sequence[Path], *, stopped: bool) -> Copies:
     """Read copied log directories of one cluster.
 
     `stopped` says that the brokers did not run then; a directory in which a broker noted a clean shutdown shows it as
-    well. Raises BadInput when a path holds no log directory, or when the directories are of several clusters.
+    well. Raises BadInput when a path holds no log directory or cannot be read, or when the directories are of several
+    clusters.
     """
+    try:
+        return _of_directories(paths, stopped)
+    except OSError as error:
+        raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None
+
+
+def _of_directories(paths: Sequence[Path], stopped: bool) -> Copies:
     directories = [each for path in paths for each in _directories(path)]
     _one_cluster(directories)
     found = Copies(stopped=stopped or all((each / _CLEAN).exists() for each in directories))
@@ -150,9 +159,10 @@ def _place(folder: Path) -> Place | None:
 def _replica(folder: Path, damaged: list[str]) -> list[Batch]:
     names = _COLUMNS
     for segment in sorted(folder.glob("*.log")):
+        size = files.regular(segment)
         left = segments.remainder(segment)
         if left:
-            damaged.append(f"{segment}: the last {left} of {segment.stat().st_size} bytes are no complete batch")
+            damaged.append(f"{segment}: the last {left} of {size} bytes are no complete batch")
     return [Batch(**dict(zip(names, row, strict=True))) for row in segments.replica(folder)]
 
 

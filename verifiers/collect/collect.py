@@ -42,7 +42,7 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import judged
 from onceproof.harness.model import registry
 from onceproof.harness.model.workload import CONTENT
-from onceproof.harness.record import documents, manifest
+from onceproof.harness.record import collected, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
 from onceproof.verifiers.collect import commits, segments, states, topics
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
@@ -160,8 +160,8 @@ def _write_rows(rows: Sequence[Mapping[str, Any]], table: Table, target: Path) -
 
 def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[2]") -> None:
     """Add tables/hidden.parquet to a collected folder. If it raises, as `collect` does, the folder is unchanged."""
-    facts = documents.read(folder / "tables" / "collect.json", schema_version=SCHEMA_VERSION, missing="collect first")
-    pinned = [{**each, "end": each["high_watermark"]} for each in facts["partitions"]]
+    known = collected.read(folder, missing="collect first")
+    pinned = [{**each, "end": each["high_watermark"]} for each in known["partitions"]]
     spark, target = session(master), folder.resolve() / "tables" / "hidden.parquet"
     frames = read_outputs(spark, context.cluster.bootstrap(topology.OBSERVER_LANE), context, pinned, "read_uncommitted")
     named = (frame.withColumn("topic", F.lit(role)) for role, frame in frames.items())

@@ -11,7 +11,7 @@ acknowledged: it cannot detect an input that was lost, changed or written by ano
 ledger calls `info` explains at most one output.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from pathlib import Path
 from threading import RLock
@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.model import declaration
 from onceproof.harness.model.plan import Plan
 from onceproof.harness.model.workload import Declaration
-from onceproof.harness.record import documents
+from onceproof.harness.record import collected
 from onceproof.harness.record.events import DeletedTo, Event, Outcome, ProcessEvent, RecordsDeleted
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.provenance import parts_sql
@@ -36,7 +36,7 @@ from onceproof.harness.record.tables import (
     LEDGER,
     OBSERVED,
     OUTPUTS,
-    SCHEMA_VERSION,
+    STATES,
     TRANSACTIONS,
     Table,
 )
@@ -103,12 +103,8 @@ class Tables:
     ) -> None:
         self.folder, self.spark, self.samples_max = folder.resolve(), spark, samples_max
         self.plan, self.events = planned, events
-        self.facts: dict[str, Any] = documents.read(
-            folder / "tables" / "collect.json",
-            schema_version=SCHEMA_VERSION,
-            missing="the run ended before its tables were collected",
-        )
-        for table, name in ((BATCHES, "batches"), (COMMITS, "commits")):
+        self.facts: Mapping[str, Any] = collected.read(folder, missing="the run ended before its tables were collected")
+        for table, name in ((BATCHES, "batches"), (COMMITS, "commits"), (STATES, "states")):
             table.check(folder.glob(f"tables/{name}.parquet"))
         self.results: dict[Any, Any] = {}
         self.locks: dict[Any, RLock] = {}
