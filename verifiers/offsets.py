@@ -200,9 +200,9 @@ def _back(tables: Tables) -> list[Finding]:
     zombie committed is `zombie-write`, and what a transaction did again is a finding itself.
     """
     earlier = over_earlier(("topic", "partition"), "offset")
-    told = tables.all_commits.where("fate = 'visible'")
+    told = _but_zombies(tables, tables.all_commits.where("fate = 'visible'"))
     wrong = told.selectExpr("*", f"max(position) {earlier} AS high").where("position < high")
-    wrong, suspected = _but_zombies(tables, wrong), suspects.suspects(tables)
+    suspected = suspects.suspects(tables)
     if suspected is not None:
         again = tables.outputs.join(suspected.select(*causes.KEY), causes.KEY, "left_semi")
         wrong = wrong.join(again.select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")

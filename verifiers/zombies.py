@@ -104,10 +104,13 @@ def _by_group(tables: Tables) -> DataFrame | None:
 
 
 def _by_incarnation(seen: DataFrame) -> DataFrame | None:
-    """Return visible commits that follow one of a later incarnation of the same worker; None if there are none."""
+    """Return the visible commits of transactions that came after one of a later incarnation of the same worker.
+
+    A transaction that did so in one partition is a zombie's in all of its partitions. None if there are none.
+    """
     earlier = over_earlier(("partition", "worker"), "offset")
     late = seen.selectExpr("*", f"max(incarnation) {earlier} AS latest").where("incarnation < latest")
-    return unless_empty(late.drop("latest"))
+    return unless_empty(seen.join(late.select(*TRANSACTION).distinct(), TRANSACTION, "left_semi").select(*seen.columns))
 
 
 @dataclass(frozen=True, kw_only=True)
