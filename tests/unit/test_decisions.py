@@ -185,6 +185,48 @@ def test_a_coordinator_epoch_that_goes_back() -> None:
     assert [(cls, offset) for cls, offset, _ in coordinator.problems(lane, {})] == [("zombie-write", 11)]
 
 
+def ended(producer: int, *markers: tuple[int, int]) -> Lane:
+    """A lane with one committed transaction, whose markers have these offsets and coordinator epochs."""
+    made = [
+        Span(
+            producer_id=producer,
+            first=offset if number else offset - 5,
+            batches=0 if number else 1,
+            lowest=7,
+            highest=7,
+            marker=offset,
+            commit=True,
+            epoch=7,
+            coordinator_epoch=epoch,
+        )
+        for number, (offset, epoch) in enumerate(markers)
+    ]
+    decision = Decision(**{**vars(decided((COMMIT, 7))[0]), "producer_id": producer, "offset": producer})
+    [lane] = lanes({(PLACE, producer): made}, {producer: [decision]})
+    return lane
+
+
+@pytest.mark.parametrize(
+    ("markers", "wrong"),
+    [
+        pytest.param([(30, 5)], [30], id="an old coordinator's"),
+        pytest.param([(30, 5), (40, 6)], [], id="sent again by its successor"),
+        pytest.param([(10, 5)], [], id="before the successor's first one"),
+        pytest.param([(30, 6)], [], id="the successor's"),
+        pytest.param([(30, 7), (40, 6)], [], id="of its own producer: `problems` names it"),
+    ],
+)
+def test_a_coordinator_epoch_below_that_for_another_producer(markers: list[tuple[int, int]], wrong: list[int]) -> None:
+    found = coordinator.older_coordinators([ended(1, (20, 6)), ended(2, *markers)])
+    assert [(place, offset) for place, offset, _ in found] == [(PLACE, offset) for offset in wrong]
+
+
+def test_coordinators_of_different_logs_are_not_compared() -> None:
+    other = ended(2, (30, 5))
+    moved = [each and Decision(**{**vars(each), "log": 1}) for each in other.of]
+    assert not list(coordinator.older_coordinators([ended(1, (20, 6)), Lane(**{**vars(other), "of": moved})]))
+
+
 # The coordinator's log
 
 

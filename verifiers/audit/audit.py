@@ -159,7 +159,8 @@ def _coordinators(copies: Copies, whole: dict[Place, list[Batch]], found: dict[s
     partial = copies.partial or _gone(copies)
     cut = [place for place, at in named.items() if whole[at] and whole[at][0].first > 0]
     open_at, unknown, late = decisions.ongoing(copies.states), 0, 0
-    for lane in matching.lanes(everything, decided, partial=partial, cut=cut):
+    lanes = list(matching.lanes(everything, decided, partial=partial, cut=cut))
+    for lane in lanes:
         unknown += lane.unknown
         topic, partition = named[lane.place]
         for cls, offset, details in coordinator.problems(lane, open_at):
@@ -169,6 +170,12 @@ def _coordinators(copies: Copies, whole: dict[Place, list[Batch]], found: dict[s
                 late += 1
             else:
                 found[cls].append({"topic": topic, "partition": partition, "offset": offset, **details})
+    for place, offset, details in coordinator.older_coordinators(lanes):
+        topic, partition = named[place]
+        if copies.stopped:
+            found["zombie-write"].append({"topic": topic, "partition": partition, "offset": offset, **details})
+        else:
+            late += 1  # the marker may have been sent again behind the end of the copy
     if unknown:
         done.reasons.append(
             _unknown(f"{unknown} transactions cannot be judged: states of transactional ids are missing")
