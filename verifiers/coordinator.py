@@ -152,15 +152,17 @@ def _finding(tables: Tables, cls: str, samples: list[Sample]) -> Finding:
 
 
 def _unknown(tables: Tables, log: spans.Log) -> list[Reason]:
-    """Return a reason if compaction removed decisions on which spans of the run depend."""
+    """Return a reason if spans cannot be matched, because decisions are not known or a lane has too many of both."""
     unknown = sum(lane.unknown for lane in log.lanes)
     if not unknown:
         return []
-    says = (
-        f"{unknown} transactions cannot be judged: compaction removed {tables.gone_from(spans.COORDINATORS)} "
-        f"records of {spans.COORDINATORS}"
+    gone = tables.gone_from(spans.COORDINATORS)
+    why = (
+        f"compaction removed {gone} records of {spans.COORDINATORS}"
+        if gone
+        else "their partition has too many transactions that do not fit the coordinators' decisions"
     )
-    return [Reason(kind="indeterminate", says=says)]
+    return [Reason(kind="indeterminate", says=f"{unknown} transactions cannot be judged: {why}")]
 
 
 def _sequences(tables: Tables) -> list[Finding]:

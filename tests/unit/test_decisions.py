@@ -147,8 +147,61 @@ def test_a_marker_of_nothing_before_its_transaction_is_that_decisions() -> None:
 
 def test_a_decision_whose_markers_are_still_to_come() -> None:
     [first, second] = decided((COMMIT, 7), (COMMIT, 8))
-    lane = match(spans((COMMIT, 7, 1)), [first, Decision(**{**vars(second), "done": False})])
+    told = [first, Decision(**{**vars(second), "done": False})]
+    lane = match(spans((COMMIT, 7, 1)), told)
     assert (markers(lane), unended(lane)) == ([], [])
+    lane = match(spans((COMMIT, 7, 1), (ABORT, 3, 1)), told)
+    assert (markers(lane), unended(lane)) == ([21], [])
+
+
+def test_of_a_partition_that_was_cut_only_the_first_markers_may_be_gone() -> None:
+    lane = match(spans((COMMIT, 7, 1), (ABORT, 3, 1)), decided((COMMIT, 5), (COMMIT, 7)), cut=True)
+    assert (markers(lane), unended(lane), numbers(lane)) == ([21], [], [1, None])
+    lane = match(spans((COMMIT, 7, 1), (ABORT, 9, 1)), decided((COMMIT, 7), (COMMIT, 8), (ABORT, 9)), cut=True)
+    assert (markers(lane), unended(lane), numbers(lane)) == ([], [1], [0, 2])
+
+
+def test_a_marker_again_beside_an_error() -> None:
+    lane = match(spans((COMMIT, 7, 1), (COMMIT, 7, 0), (ABORT, 3, 1)), decided((COMMIT, 7)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([22], [], [0, 0, None])
+
+
+def test_a_marker_again_does_not_stand_for_a_later_decision() -> None:
+    one_missing = spans((COMMIT, 0, 1), (COMMIT, 0, 0), (COMMIT, 0, 1))
+    lane = match(one_missing, decided((COMMIT, 0), (ABORT, 0), (COMMIT, 0)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([], [1], [0, 0, 2])
+
+
+def test_a_marker_of_the_other_kind_that_ends_nothing_stands_for_no_decision() -> None:
+    lane = match(spans((ABORT, 7, 0), (ABORT, 3, 1)), decided((COMMIT, 7)))
+    assert (markers(lane), unended(lane), numbers(lane)) == ([11], [0], [None, None])
+
+
+def test_one_error_among_many_transactions_moves_no_other_span() -> None:
+    steps = [(COMMIT if number % 3 else ABORT, 0, 1) for number in range(60)]
+    told = decided(*[step[:2] for step in steps])
+    lane = match(spans(*steps[:30], (ABORT, 9, 1), *steps[30:]), told)
+    assert (markers(lane), unended(lane)) == ([30 * 11 + 10], [])
+    assert numbers(lane) == [*range(30), None, *range(30, 60)]
+    lane = match(spans(*steps[:30], *steps[31:]), told)
+    assert (markers(lane), len(unended(lane))) == ([], 1)
+
+
+def test_a_span_that_may_belong_to_one_of_two_decisions_belongs_to_none() -> None:
+    lane = match(spans(*[(COMMIT, 0, 1)] * 3), decided(*[(COMMIT, 0)] * 2))
+    assert (markers(lane), numbers(lane)) == ([32], [0, None, None])
+
+
+def test_a_lane_that_would_take_too_long_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onceproof.verifiers.evidence.alignment._NODES_MAX", 30)
+    lane = match(spans((COMMIT, 7, 1), (ABORT, 3, 1), (ABORT, 3, 0)), decided((COMMIT, 7)))
+    assert (lane.unknown, markers(lane), unended(lane), numbers(lane)) == (2, [], [], [None] * 3)
+
+
+def test_errors_after_the_first_known_decision_are_found() -> None:
+    told = spans((COMMIT, 6, 0), (COMMIT, 7, 1), (COMMIT, 8, 1), (ABORT, 3, 1))
+    lane = match(told, decided((COMMIT, 8)), partial=True)
+    assert (lane.unknown, markers(lane), numbers(lane)) == (1, [33], [None, None, 0, None])
 
 
 def test_before_the_first_known_decision_nothing_is_judged() -> None:

@@ -26,6 +26,7 @@ from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
 
 _BAND = 16  # how far spans and decisions may be apart, beyond the difference of their numbers
 _NODES_MAX = 1_000_000
+_WRONG, _UNKNOWN = 1 << 20, 1  # costs: an error is worse than any number of spans of which nothing is known
 
 Name = Literal["match", "again", "other", "span", "decision"]
 Node = tuple[int, int]  # how many spans and how many decisions are behind
@@ -45,6 +46,7 @@ class _Grid:
 
     spans: Sequence[Span]
     told: Sequence[Decision]
+    partial: bool
     cut: bool
     band: int
 
@@ -58,7 +60,10 @@ class _Grid:
                 yield i, j
 
     def steps(self, at: Node) -> Iterator[_Step]:
-        """Yield the steps from a node. Those that leave something alone come last, see `_forwards`."""
+        """Yield the steps from a node. Those that leave something alone come last, see `_forwards`.
+
+        Decisions whose markers are still to come, or may be deleted, cost nothing.
+        """
         i, j = at
         span = self.spans[i] if i < len(self.spans) else None
         decision = self.told[j] if j < len(self.told) else None
@@ -66,43 +71,45 @@ class _Grid:
             if span.ends(decision):
                 yield _Step(name="match", before=at, after=(i + 1, j + 1), cost=0)
             elif span.batches and span.epoch == decision.epoch:
-                yield _Step(name="other", before=at, after=(i + 1, j + 1), cost=1)
+                yield _Step(name="other", before=at, after=(i + 1, j + 1), cost=_WRONG)
         if span is not None:
             again = j > 0 and not span.batches and span.ends(self.told[j - 1])
-            yield _Step(name="again" if again else "span", before=at, after=(i + 1, j), cost=not again)
+            cost = 0 if again else _UNKNOWN if self.partial and j == 0 else _WRONG
+            yield _Step(name="again" if again else "span", before=at, after=(i + 1, j), cost=cost)
         if decision is not None:
-            due = decision.done and not (self.cut and i == 0)  # the first markers of a partition may be deleted
-            yield _Step(name="decision", before=at, after=(i, j + 1), cost=due)
+            due = decision.done and not (self.cut and i == 0)
+            yield _Step(name="decision", before=at, after=(i, j + 1), cost=_WRONG if due else 0)
 
 
-def align(lane: Lane, *, cut: bool) -> None:
-    """Fill `of`, `strange` and `unended` of the lane by its best matching.
+def align(lane: Lane, *, partial: bool, cut: bool) -> None:
+    """Fill `of`, `strange`, `unended` and `unknown` of the lane by its best matching.
 
-    `cut` says that the partition does not begin at offset 0. A lane that would take too long is left as it is.
+    `partial` says that earlier decisions may not be known, and `cut` that the partition does not begin at offset 0. A
+    lane that would take too long is not judged.
     """
     spans = [each for each in lane.spans if each.marker is not None]
     band = abs(len(spans) - len(lane.decisions)) + _BAND
-    if len(spans) * band > _NODES_MAX:  # speed: the matching step by step stands
+    if len(spans) * band > _NODES_MAX:
+        lane.unknown, lane.of = sum(each.batches > 0 for each in lane.spans), [None] * len(lane.spans)
         return
-    grid = _Grid(spans=spans, told=lane.decisions, cut=cut, band=band)
+    grid = _Grid(spans=spans, told=lane.decisions, partial=partial, cut=cut, band=band)
     costs, came = _forwards(grid)
     of: dict[int, Decision | None] = {}
-    strange: list[Span] = []
-    unended: list[Decision] = []
     for step in _path(grid, came):
         i, j = step.before
         if step.name == "decision":
-            if step.cost:
-                unended.append(grid.told[j])
+            lane.unended += [grid.told[j]] if step.cost else []
             continue
         of[i] = grid.told[j] if step.name == "match" else grid.told[j - 1] if step.name == "again" else None
-        if step.cost and spans[i].batches:
-            strange.append(spans[i])
+        if spans[i].batches:
+            lane.strange += [spans[i]] if step.cost == _WRONG else []
+            lane.unknown += step.cost == _UNKNOWN
     for i in _unsure(grid, costs, of):
         of[i] = None
     marked = iter(range(len(spans)))
     lane.of = [None if each.marker is None else of[next(marked)] for each in lane.spans]
-    lane.strange, lane.unended = strange[::-1], unended[::-1]
+    lane.strange.reverse()
+    lane.unended.reverse()
 
 
 def _forwards(grid: _Grid) -> tuple[dict[Node, int], dict[Node, _Step]]:

@@ -8,8 +8,8 @@
 With transaction version 2 each transaction has an epoch of its own, and its markers have the next one (KIP-890). With
 versions 0 and 1 many transactions have the same epoch, and the order decides.
 
-A lane is matched step by step. Where that leaves something wrong, `alignment` looks for the matching with the fewest
-errors. This module knows neither Spark nor the workers' history, so that `onceproof audit` uses it as well.
+Where spans and decisions do not fit each other exactly, `alignment` looks for the matching with the fewest errors. This
+module knows neither Spark nor the workers' history, so that `onceproof audit` uses it as well.
 """
 
 from collections import defaultdict
@@ -38,7 +38,8 @@ def lanes(
     for place, producer in sorted(spans.keys() | named.keys()):
         ended = sorted(spans.get((place, producer), ()), key=lambda span: (span.marker is None, span.marker or 0))
         lane = Lane(place=place, spans=ended, decisions=named.get((place, producer), []))
-        _match(lane, partial=partial, cut=place in cut)
+        if not _exactly(lane, partial=partial, cut=place in cut):  # speed: `align` finds the same
+            alignment.align(lane, partial=partial, cut=place in cut)
         yield lane
 
 
@@ -48,64 +49,43 @@ _UNKNOWN = -1  # the number of matched decisions before the first known one
 Step = dict[int, tuple[int, int | None]]
 
 
-def _match(lane: Lane, *, partial: bool, cut: bool) -> None:
-    """Match the spans with the decisions, and fill `of`, `strange`, `unended` and `unknown` of the lane.
+def _exactly(lane: Lane, *, partial: bool, cut: bool) -> bool:
+    """Fill `of` and `unknown` of a lane in which nothing is wrong; return whether that is so.
 
     With versions 0 and 1, an empty span may be a repeated marker or the next transaction, so all possible numbers of
     matched decisions are kept.
     """
     told = lane.decisions
     steps: list[Step] = []
-    possible: Collection[int] = range(_UNKNOWN if partial else 0, len(told) + 1 if cut else 1)
-    for place, span in enumerate(lane.spans):
-        if span.marker is None:
-            step: Step = {count: (count, None) for count in possible}
-        else:
-            left = sum(each.marker is not None and each.batches > 0 for each in lane.spans[place:])
-            step = _after(span, told, possible) or _resume(lane, span, possible, left)
+    possible: Collection[int] = range(_UNKNOWN if partial else 0, len(told) + 1 if cut else 1)  # speed
+    for span in lane.spans:
+        step: Step = {each: (each, None) for each in possible}
+        if span.marker is not None:
+            step = _after(span, told, possible)
+        if not step:
+            return False
         steps.append(step)
         possible = step.keys()
     count = max(possible)
-    lane.unended += [each for each in told[max(0, count) :] if each.done]
+    if any(each.done for each in told[max(0, count) :]):
+        return False
     for span, step in zip(reversed(lane.spans), reversed(steps), strict=True):
         lane.unknown += count == _UNKNOWN and span.batches > 0
         count, own = step[count]
         lane.of.append(None if own is None else told[own])
     lane.of.reverse()
-    if (lane.strange or lane.unended) and not lane.unknown:
-        alignment.align(lane, cut=cut)
+    return True
 
 
 def _after(span: Span, told: Sequence[Decision], possible: Iterable[int]) -> Step:
     """Return the numbers of decisions that may be matched after this span."""
     following: Step = {}
     for count in possible:
-        if count == _UNKNOWN:
+        if count == _UNKNOWN:  # speed
             following.setdefault(_UNKNOWN, (_UNKNOWN, None))
         after = max(0, count)
-        if after < len(told) and span.ends(told[after]):
+        if after < len(told) and span.ends(told[after]):  # speed
             following[after + 1] = count, after
-        if count > 0 and not span.batches and span.ends(told[count - 1]):
+        if count > 0 and not span.batches and span.ends(told[count - 1]):  # speed
             following.setdefault(count, (count, count - 1))
     return following
-
-
-def _resume(lane: Lane, span: Span, possible: Collection[int], left: int) -> Step:
-    """Return how the matching continues after a span whose marker is not the one that should come next.
-
-    If the following decision has the same epoch, and there are no more spans (`left`, with this one) than decisions,
-    the marker, which is of the other kind, stands in the place of that decision's. If it is the marker of a later
-    decision, the decisions between have no marker. Otherwise the marker is strange.
-    """
-    told, count = lane.decisions, max(possible)
-    if span.batches and left <= len(told) - count and told[count].epoch == span.epoch:
-        lane.strange.append(span)
-        return {count + 1: (count, None)}
-    repeats = count > 0 and span.ends(told[count - 1])
-    later = [place for place in range(count + 1, len(told)) if span.ends(told[place])]
-    if later and not repeats:
-        lane.unended += told[count : later[0]]
-        return {later[0] + 1: (count, later[0])}
-    if span.batches:
-        lane.strange.append(span)
-    return {each: (each, None) for each in possible}
