@@ -134,8 +134,12 @@ _PART = ("topic", "partition", "first", "source_first", "source_last", "before",
 
 def _uncovered(tables: Tables, stage: membership.Stage) -> DataFrame:
     """Return the parts of a stage's pieces whose input is at or above the committed offset of its group."""
-    reached = tables.all_commits.where((F.col("topic") == stage.reads) & F.expr("fate IN ('visible', 'open')"))
-    reached = reached.groupBy(F.col("partition").alias("source_partition")).agg(F.max("position").alias("reach"))
+    last = "max_by(position, offset) FILTER (WHERE fate = 'visible')"
+    coming = "max(position) FILTER (WHERE fate = 'open')"
+    reached = tables.all_commits.where(F.col("topic") == stage.reads)
+    reached = reached.groupBy(F.col("partition").alias("source_partition")).agg(
+        F.expr(f"greatest({last}, {coming}) AS reach")
+    )
     both = stage.pieces.join(tables.few(reached), "source_partition", "left")
     return both.where("source_last >= coalesce(reach, 0)").selectExpr(
         "*", "coalesce(reach, 0L) AS before", "source_last + 1 AS position"
@@ -197,11 +201,13 @@ def _back(tables: Tables) -> list[Finding]:
     """Return the finding of committed offsets that are below an earlier one of their partition, of every group.
 
     If the workers had died at that moment, the inputs between the two offsets would have been processed again. What a
-    zombie committed is `zombie-write`, and what a transaction did again is a finding itself.
+    transaction did again is a finding itself, and behind the last commit of a partition there are outputs to name.
     """
     earlier = over_earlier(("topic", "partition"), "offset")
-    told = _but_zombies(tables, tables.all_commits.where("fate = 'visible'"))
-    wrong = told.selectExpr("*", f"max(position) {earlier} AS high").where("position < high")
+    following = "lead(offset) OVER (PARTITION BY topic, partition ORDER BY offset) AS following"
+    told = _unexplained(tables, tables.all_commits.where("fate = 'visible'"))
+    wrong = told.selectExpr("*", f"max(position) {earlier} AS high", following)
+    wrong = wrong.where("position < high AND following IS NOT NULL")
     suspected = suspects.suspects(tables)
     if suspected is not None:
         again = tables.outputs.join(suspected.select(*causes.KEY), causes.KEY, "left_semi")
