@@ -70,12 +70,24 @@ def partitions_of(cluster: Cluster, topic: str) -> int:
     return len(cluster.admin.partitions(topic)) if topic in cluster.admin.topics() else 0
 
 
+def another_home(folder: Path) -> Path:
+    """A home of its own, with the jars and the formatted storage of this one."""
+    cache = Path(os.environ.get("ONCEPROOF_HOME") or Path.home() / ".cache" / "onceproof")
+    folder.mkdir()
+    for name in ("jars", "formatted"):
+        (folder / name).symlink_to(cache / name)
+    return folder
+
+
 @pytest.mark.chaos
-def test_two_clusters_at_once_in_one_process() -> None:
+def test_two_clusters_of_two_homes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The specs differ from each other and from that of the session's cluster, so that two new clusters start."""
-    specs = [ClusterSpec(settings={"num.io.threads": count}) for count in (5, 6)]
+    first, second = (ClusterSpec(settings={"num.io.threads": count}) for count in (5, 6))
     with contextlib.ExitStack() as both:
-        clusters: list[Cluster] = [both.enter_context(pool.lease(spec, keep=False)) for spec in specs]
+        clusters: list[Cluster] = [both.enter_context(pool.lease(first, keep=False))]
+        monkeypatch.setenv("ONCEPROOF_HOME", str(another_home(tmp_path / "home")))
+        clusters.append(both.enter_context(pool.lease(second, keep=False)))
+        assert clusters[1].folder.is_relative_to(tmp_path) and not clusters[0].folder.is_relative_to(tmp_path)
         names = [cluster.address.name for cluster in clusters]
         for cluster, partitions in zip(clusters, (1, 2), strict=True):
             cluster.admin.create_topics(["mine"], partitions=partitions, replicas=3, config={})
@@ -99,10 +111,7 @@ def test_a_killed_harness_leaves_what_clean_removes(tmp_path: Path, bystander: s
     """After kill -9 with a stopped worker and a paused broker, `clean` removes what onceproof left and nothing else."""
     (tmp_path / "s.toml").write_text(SCENARIO)
     environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path / "home")}
-    (tmp_path / "home").mkdir()
-    cache = Path(os.environ.get("ONCEPROOF_HOME") or Path.home() / ".cache" / "onceproof")
-    (tmp_path / "home" / "jars").symlink_to(cache / "jars")
-    (tmp_path / "home" / "formatted").symlink_to(cache / "formatted")
+    another_home(tmp_path / "home")
     onceproof = [sys.executable, "-m", "onceproof.cli.main"]
     command = [*onceproof, "run", str(tmp_path / "s.toml"), "--runs", str(tmp_path / "runs"), "--quiet"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process, ends(process):

@@ -74,7 +74,8 @@ def test_settings_reach_the_brokers_as_they_are_and_containers_are_confined() ->
         "sasl.oauthbearer.scope.claim.name": "x # y",
         "auto.create.topics.enable": False,
     }
-    with pool.lease(ClusterSpec(settings=wanted), keep=False) as cluster:
+    secret = {"ssl.truststore.password": "planted-in-brokers"}
+    with pool.lease(ClusterSpec(settings={**wanted, **secret}), keep=False) as cluster:
         client = AdminClient({"bootstrap.servers": cluster.bootstrap(0)})
         [(_, asked)] = client.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).items()
         found = asked.result(20)
@@ -84,3 +85,4 @@ def test_settings_reach_the_brokers_as_they_are_and_containers_are_confined() ->
             limits = container.attrs["HostConfig"]
             assert limits["ReadonlyRootfs"] and limits["CapDrop"] == ["ALL"] and not limits["Privileged"]
             assert 0 < limits["Memory"] <= 2 << 30 and 0 < limits["PidsLimit"] <= 1000
+            assert "planted-in" not in json.dumps(container.attrs["Config"])
