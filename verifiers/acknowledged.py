@@ -11,7 +11,7 @@ not lose it (KIP-98), and a failure between the two commits would have lost or d
 transaction lack their output, they are `lost`, and there is no finding here.
 """
 
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -48,9 +48,7 @@ def _vanished(tables: Tables, succeeded: DataFrame) -> DataFrame:
 
 def _shared(tables: Tables, succeeded: DataFrame) -> DataFrame:
     """Return the first piece of each acknowledged transaction but the first of those that share a decision."""
-    columns = ["topic", "partition", "first", "last", "tx", *TRANSACTION]
-    pieces = reduce(DataFrame.unionAll, (each.pieces.select(*columns) for each in membership.stages(tables)))
-    pieces = pieces.where("tx IS NOT NULL")
+    pieces = membership.pieces(tables).where("tx IS NOT NULL")
     mine = pieces.join(tables.few(succeeded), TRANSACTION, "left_semi")
     first = F.min(F.struct("topic", "partition", "first", "last")).alias("part")
     alone = F.expr(f"count(*) OVER (PARTITION BY {', '.join(TRANSACTION)}) AS decisions")

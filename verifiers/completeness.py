@@ -126,12 +126,7 @@ def _positions(tables: Tables) -> list[Reason]:
 
 def _damaged(tables: Tables) -> list[str]:
     """Return a reason if the bytes of batches from which this run is judged do not have the CRC of their header."""
-    leaders = small(
-        tables.spark,
-        [(each["topic"], each["partition"], each["leader"]) for each in (*tables.pinned, *tables.facts["internal"])],
-        "topic string, partition int, broker string",
-    )
-    wrong = tables.batches.where("NOT intact").join(F.broadcast(leaders), ["topic", "partition", "broker"])
+    wrong = tables.of_leaders((*tables.pinned, *tables.facts["internal"])).where("NOT intact")
     found = rows(wrong.select("topic", "partition", "first").orderBy("topic", "partition", "first"))
     if not found:
         return []

@@ -10,7 +10,6 @@ know. Other checks rely on the history, so the verdict is then `unknown` at best
 The last events of a process that was killed may be missing, and no check relies on them.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from onceproof.harness.record.events import Began, Exited, Outcome, ProcessEvent, Started
@@ -33,13 +32,8 @@ def _judge(tables: Tables) -> Judged:
 
 def _gaps(tables: Tables) -> Iterator[str]:
     """Yield a line for each process of which events are missing."""
-    told: dict[tuple[str, int | None], list[int]] = {}
-    for each in tables.events.of(ProcessEvent):
-        if each.n is not None:
-            told.setdefault(each.process, []).append(each.n)
-    for process, numbers in sorted(told.items(), key=str):
-        counted = Counter(numbers)
-        missing = [n for n in range(1, max(numbers) + 1) if n not in counted]
+    for process, counted in sorted(tables.numbered.items(), key=lambda each: str(each[0])):
+        missing = [n for n in range(1, max(counted) + 1) if n not in counted]
         twice = [n for n, count in counted.items() if count > 1]
         if missing:
             yield f"{len(missing)} events of {_name(process)} are missing, the first is number {missing[0]}"

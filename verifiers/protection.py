@@ -83,9 +83,7 @@ def _strays(tables: Tables) -> DataFrame | None:
     wrong = strays(tables)
     if wrong is None:
         return None
-    columns = ["topic", "partition", "first", "last", *TRANSACTION, "tx"]
-    pieces = reduce(DataFrame.unionAll, (each.pieces.select(*columns) for each in membership.stages(tables)))
-    places = bare.offsets(pieces.join(wrong, [*TRANSACTION, "tx"], "left_semi"))
+    places = bare.offsets(membership.pieces(tables).join(wrong, [*TRANSACTION, "tx"], "left_semi"))
     return places.join(tables.outputs, PLACE, "left")
 
 

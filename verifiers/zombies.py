@@ -60,12 +60,7 @@ def late_offsets(tables: Tables) -> DataFrame | None:
 
 def _by_epoch_of_offsets(tables: Tables) -> DataFrame | None:
     """Return visible commits that follow a higher epoch of their producer id in the group's log; None without any."""
-    leaders = small(
-        tables.spark,
-        [(each["topic"], each["partition"], each["leader"]) for each in tables.facts["internal"]],
-        "topic string, partition int, broker string",
-    )
-    markers = tables.batches.where("control IS NOT NULL").join(F.broadcast(leaders), ["topic", "partition", "broker"])
+    markers = tables.of_leaders(tables.facts["internal"]).where("control IS NOT NULL")
     epochs = ["log", "offset", "producer_id", "producer_epoch"]
     everything = markers.selectExpr("partition AS log", "first AS offset", "producer_id", "producer_epoch").unionByName(
         tables.commits.select(*epochs)

@@ -57,6 +57,12 @@ def stages(tables: Tables) -> list[Stage]:
     ]
 
 
+def pieces(tables: Tables) -> DataFrame:
+    """Return the pieces of all stages: topic, partition, first, last, those of `TRANSACTION`, and tx."""
+    columns = ["topic", "partition", "first", "last", *TRANSACTION, "tx"]
+    return reduce(DataFrame.unionAll, (each.pieces.select(*columns) for each in stages(tables)))
+
+
 def _pieces(tables: Tables, outputs: DataFrame) -> DataFrame:
     """Return the pieces of these outputs, as `Stage` describes them."""
     lane = ["topic", "partition", "source_partition", *TRANSACTION]

@@ -69,15 +69,9 @@ def _spans(tables: Tables, known: set[int]) -> dict[tuple[str, int], list[Span]]
     In a partition of __consumer_offsets, other groups' transactions are left out: those of producers that are neither
     known to the coordinators as writers of the judged topics nor committed offsets for a group of the pipeline.
     """
-    leaders = small(
-        tables.spark,
-        [(each["topic"], each["partition"], each["leader"]) for each in (*tables.pinned, *tables.facts["internal"])],
-        "topic string, partition int, broker string",
-    )
     lane = ["topic", "partition", "producer_id"]
-    held = tables.batches.where("transactional OR control IS NOT NULL").join(
-        F.broadcast(leaders), ["topic", "partition", "broker"]
-    )
+    held = tables.of_leaders((*tables.pinned, *tables.facts["internal"]))
+    held = held.where("transactional OR control IS NOT NULL")
     spans = held.selectExpr(
         *lane,
         "coalesce(marker, IF(control IS NULL, NULL, first)) AS marker",

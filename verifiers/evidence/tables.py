@@ -11,7 +11,8 @@ acknowledged: it cannot detect an input that was lost, changed or written by ano
 ledger calls `info` explains at most one output.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from pathlib import Path
 from threading import RLock
@@ -173,16 +174,20 @@ class Tables:
         """Return the offsets that all groups of the pipeline committed, with the `topic` (on the cluster) they read."""
         return self.gathered(self.parquet("tables/commits.parquet", COMMITS.spark))
 
+    def of_leaders(self, partitions: Iterable[Mapping[str, Any]]) -> DataFrame:
+        """Return `batches` of the leaders of these partitions: entries of `pinned`, or of the fact `internal`."""
+        leaders = small(
+            self.spark,
+            [(each["topic"], each["partition"], each["leader"]) for each in partitions],
+            "topic string, partition int, broker string",
+        )
+        return self.batches.join(F.broadcast(leaders), ["topic", "partition", "broker"])
+
     @property
     @cached
     def log(self) -> DataFrame:
         """Return the batches of each judged partition's leader; `topic` is the workload's own name of it."""
-        leaders = small(
-            self.spark,
-            [(each["topic"], each["partition"], each["leader"]) for each in self.pinned],
-            "topic string, partition int, broker string",
-        )
-        mine = self.batches.join(F.broadcast(leaders), ["topic", "partition", "broker"])
+        mine = self.of_leaders(self.pinned)
         return self.gathered(mine.withColumn("topic", self.role_of(F.col("topic"))).drop("broker", "crc"))
 
     @property
@@ -262,16 +267,26 @@ class Tables:
 
     @property
     @cached
+    def numbered(self) -> dict[tuple[str, int | None], Counter[int]]:
+        """Return how often each number occurs among the events that a process (source, incarnation) reported."""
+        found: dict[tuple[str, int | None], Counter[int]] = {}
+        for each in self.events.of(ProcessEvent):
+            if each.n is not None:
+                found.setdefault(each.process, Counter())[each.n] += 1
+        return found
+
+    @property
+    @cached
     def untold(self) -> frozenset[tuple[int, int]]:
         """Return the workers' processes (worker, incarnation) of which events are missing, by the events' numbers.
 
         Nothing may be concluded from an event that such a process did not report.
         """
-        told: dict[tuple[int, int], set[int]] = {}
-        for each in self.events.of(ProcessEvent):
-            if each.n is not None and each.incarnation is not None:
-                told.setdefault((each.worker, each.incarnation), set()).add(each.n)
-        return frozenset(process for process, numbers in told.items() if len(numbers) < max(numbers))
+        return frozenset(
+            (int(source.removeprefix("worker-")), incarnation)
+            for (source, incarnation), counted in self.numbered.items()
+            if incarnation is not None and len(counted) < max(counted)
+        )
 
     # Facts
 
