@@ -10,7 +10,9 @@ Each step is checked, in the order of the inputs (which is the order of the outp
 total that misses an amount is found where that first happens; the totals after it, which continue from there, are not.
 An input that is `lost` or `duplicate` is reported as such, and the steps of its total may be right. If another finding
 explains an output (a zombie wrote it, or the observer read another one there), the next step may continue from that
-output or from the one before it. Totals are integers. The workload defines its totals and amounts as Spark SQL.
+output or from the one before it. If an output is reported because it is under another key, the next total of that key
+may continue from the one before it, and the next total of its own key may have its amount as well. Totals are integers.
+The workload defines its totals and amounts as Spark SQL.
 
 A total may be wrong only because the one before it was not read. So no total is judged in a partition that is
 incomplete, and the verdict is then `unknown` (see `completeness`).
@@ -30,6 +32,7 @@ from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 _CLASS = "wrong-aggregate"
+_ORDERED = "PARTITION BY over, partition ORDER BY source_offset, offset"
 CLAIM = "each total is the previous total of its key plus the amount of its own input"
 
 
@@ -59,13 +62,33 @@ def _wrong_steps(tables: Tables, right: Aggregate) -> DataFrame:
     steps = (
         outputs.withColumn("over", F.expr(right.over))
         .where("over IS NOT NULL")
-        .withColumn("before", _before("CASE WHEN stands THEN total END"))
-        .withColumn("at_once", _before("total"))
+        .withColumn("before", _previous("CASE WHEN stands THEN total END"))
+        .withColumn("at_once", _previous("total"))
         .withColumn("amount", F.expr(right.amount))
     )
-    return suspects.without_suspects(tables, steps.where("stands")).where(
-        "NOT coalesce(total = before + amount, false) AND NOT coalesce(total = at_once + amount, false)"
+    wrong = steps.where(
+        "stands AND NOT coalesce(total = before + amount, false) AND NOT coalesce(total = at_once + amount, false)"
     )
+    suspected = suspects.suspects(tables)
+    return wrong if suspected is None else _beside_suspects(steps, wrong, suspected)
+
+
+def _beside_suspects(steps: DataFrame, wrong: DataFrame, suspected: DataFrame) -> DataFrame:
+    """Return the rows of `wrong` that are no suspects and do not follow when suspects are under other keys."""
+    known = steps.alias("o").join(
+        suspected.select(F.col("topic").alias("of"), F.col("number").alias("is")).withColumn("suspect", F.lit(True)),
+        F.expr("o.topic = of AND o.number <=> is"),
+        "left",
+    )
+    before = _previous("CASE WHEN stands AND suspect IS NULL THEN total END")
+    carried = _previous("CASE WHEN stands AND suspect IS NULL THEN carried END")
+    others = (
+        known.withColumn("carried", F.expr(f"sum(CASE WHEN suspect THEN amount ELSE 0 END) OVER ({_ORDERED})"))
+        .withColumn("between", F.col("carried") - carried)
+        .withColumn("fitting", before + F.col("amount"))
+        .where("suspect OR total = fitting OR total = fitting + between")
+    )
+    return wrong.join(others.select(*PLACE), PLACE, "left_anti")
 
 
 def _other_state(tables: Tables, right: Aggregate) -> DataFrame:
@@ -80,10 +103,10 @@ def _other_state(tables: Tables, right: Aggregate) -> DataFrame:
     return both.where(f"NOT (total <=> xxhash64({', '.join(hashed)}))")
 
 
-def _before(total: str) -> Column:
-    """Return the previous `total` (Spark SQL) of the same key that is not null; 0 if there is none."""
+def _previous(value: str) -> Column:
+    """Return the previous `value` (Spark SQL) of the same key that is not null; 0 if there is none."""
     lane = "PARTITION BY over, partition, grouping ORDER BY source_offset, offset"
-    return F.expr(f"coalesce(lag({total}) IGNORE NULLS OVER ({lane}), 0)")
+    return F.expr(f"coalesce(lag({value}) IGNORE NULLS OVER ({lane}), 0)")
 
 
 def _sample(tables: Tables, row: Any) -> Sample:

@@ -24,12 +24,12 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding, Reason
-from onceproof.verifiers import completeness
+from onceproof.verifiers import completeness, zombies
 from onceproof.verifiers.evidence import decisions, spans, suspects
 from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place
-from onceproof.verifiers.evidence.tables import Tables
+from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 CLAIM = "each marker in a partition is that of its coordinator's decision, and each decision has its markers"
 SAYS = {
@@ -168,7 +168,8 @@ def _unknown(tables: Tables, log: spans.Log) -> list[Reason]:
 def _sequences(tables: Tables) -> list[Finding]:
     """Return the findings of gaps and repetitions in sequence numbers (rule of KIP-98, of every idempotent producer).
 
-    Outputs that are lost or duplicate already, and partitions that are incomplete, are left out.
+    Outputs that are lost or duplicate already, and partitions that are incomplete, are left out, and so is a batch that
+    is a zombie's by its epoch.
     """
     lane = "OVER (PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY first)"
     next_one = "pmod(sequence + last - first + 1, 2147483648)"
@@ -182,6 +183,9 @@ def _sequences(tables: Tables) -> list[Finding]:
         .selectExpr("*", "IF(sequence <= before, 'duplicate', 'lost') AS cls", "first AS offset")
         .persist()
     )
+    late = zombies.by_epoch(tables)
+    if late is not None:
+        wrong = wrong.join(F.broadcast(late.select(*PLACE)), PLACE, "left_anti")
     suspected = suspects.suspects(tables)
     if suspected is not None:
         mine = ["topic", "number"]

@@ -165,6 +165,21 @@ def totals_under_one_key(run: RunData) -> Expected:
     return {"corrupted": wrong}
 
 
+@mutant(TOTALS)
+def sum_under_another_key(run: RunData) -> Expected:
+    """One sum is written under another key: the totals after it of both keys are right, and there is one cause."""
+    row, *later = _of_key(run, pick(run, "sums"))
+    other = next(
+        each
+        for each in each_of(run, "sums", row["partition"])
+        if each["grouping"] != row["grouping"] and each["source_offset"] > row["source_offset"]
+    )
+    assert later and any(each["source_offset"] > row["source_offset"] for each in _of_key(run, other))
+    row["grouping"] = other["grouping"]
+    row["digest"] ^= 1  # of the key and the input
+    return {"corrupted": {place_of(row)}}
+
+
 @mutant(TOTALS, unknown="sums/0: 405 visible in the log, the reader saw 404 records")
 def total_unread_in_an_incomplete_partition(run: RunData) -> Expected:
     """Nothing is asserted: the reader missed a total, and the next one of its key continues from it."""

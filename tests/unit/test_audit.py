@@ -13,12 +13,16 @@ import pytest
 from onceproof.cli import commands, main
 from onceproof.verifiers.audit import audit, copies
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
-from tests.mutants import of_coordinators
+from tests.mutants import of_coordinators, of_zombies
 from tests.mutants.catalogue import MUTANTS, RUNS
 
 _GENERATED = "org.apache.kafka.coordinator.transaction.generated"
 # What the log alone shows. The mutants of one module, whose findings do not depend on the workers' history.
-_BY_THE_LOG = sorted(name for name, each in MUTANTS.items() if each.change.__module__ == of_coordinators.__name__)
+_BY_THE_LOG = sorted(
+    name
+    for name, each in MUTANTS.items()
+    if each.change.__module__ == of_coordinators.__name__ or each.change is of_zombies.older_epoch_committed
+)
 
 
 def bare(folder: Path, target: Path) -> Path:

@@ -57,11 +57,11 @@ def audit(copies: Copies) -> Audit:
     found: dict[str, list[Sample]] = defaultdict(list)
     whole = {place: longest(logs) for place, logs in copies.logs.items() if _judged(place[0])}
     holed = {place for place, log in whole.items() if _has_holes(log)}
+    _coordinators(copies, {place: log for place, log in whole.items() if place not in holed}, found, done)
     for place, log in sorted(whole.items()):
         if place not in holed and not place[0].startswith("__"):  # a group coordinator does not number its batches
-            for cls, sample in _sequences(log):
+            for cls, sample in _sequences(log, _of_zombies(place, found.get("zombie-write", []))):
                 found[cls].append({"topic": place[0], "partition": place[1], **sample})
-    _coordinators(copies, {place: log for place, log in whole.items() if place not in holed}, found, done)
     _replicas(copies, found, done)
     if holed:
         shown = ", ".join(f"{topic}/{partition}" for topic, partition in sorted(holed)[:3])
@@ -199,15 +199,29 @@ def _gone(copies: Copies) -> bool:
     return any((log and log[0].first > 0) or _has_holes(log) for log in logs)
 
 
-def _sequences(log: Sequence[Batch]) -> Iterator[tuple[str, Sample]]:
-    """Yield gaps and repetitions in the sequence numbers of each producer id and epoch."""
+def _of_zombies(place: Place, samples: Sequence[Sample]) -> list[tuple[int, range]]:
+    """Return the producer id and the offsets of each span in a partition that is a zombie's by its batches."""
+    return [
+        (each["producer_id"], range(each["first"], each["last"]))
+        for each in samples
+        if (each["topic"], each["partition"]) == place and each.get("batches") and each["offset"] == each["first"]
+    ]
+
+
+def _sequences(log: Sequence[Batch], zombies: Sequence[tuple[int, range]]) -> Iterator[tuple[str, Sample]]:
+    """Yield gaps and repetitions in the sequence numbers of each producer id and epoch, without those in `zombies`.
+
+    A zombie's batch of an older epoch need not have the next sequence number of that epoch, and has one class only.
+    """
     expected: dict[tuple[int, int], int] = {}
     for batch in log:
         if batch.producer_id < 0 or batch.control is not None:
             continue
         producer = batch.producer_id, batch.producer_epoch
         due = expected.get(producer, 0 if log[0].first == 0 else batch.sequence)
-        if batch.sequence != due:
+        if batch.sequence != due and not any(
+            batch.producer_id == each and batch.first in span for each, span in zombies
+        ):
             details = {"producer_id": producer[0], "producer_epoch": producer[1], "sequence": batch.sequence}
             cls = "duplicate" if batch.sequence < due else "lost"
             yield cls, {"offset": batch.first, **details, "expected_sequence": due}
