@@ -1,0 +1,65 @@
+"""The bases of all events, and the types of their keys."""
+
+import json
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# JSON has no tuples; a list of this length is read as one.
+Range = Annotated[tuple[int, int], Field(strict=False)]
+Placed = Annotated[tuple[int, int, int], Field(strict=False)]
+Scalar = str | int | float | bool | None
+
+
+class Event(BaseModel):
+    """The base of all events.
+
+    `kind` is the value of the key `event` in the history, `at` the time of arrival (s), and `source` the reporter.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    kind: ClassVar[str] = ""
+    at: float = 0.0
+    source: str = ""
+
+    def to_json(self) -> str:
+        """Return the event as a line of the history without a line break; keys that were never set are omitted."""
+        keys = self.model_dump(mode="json", exclude_unset=True)
+        head = {"at": keys.pop("at", 0.0), "source": keys.pop("source", ""), "event": self.kind}
+        return json.dumps({**head, **keys}, separators=(",", ":"))
+
+    @property
+    def worker(self) -> int:
+        """The number of the worker that reported the event. Raises ValueError for any other source."""
+        return int(self.source.removeprefix("worker-"))
+
+
+class ProcessEvent(Event):
+    """An event that a process of the run reported.
+
+    `n` numbers the events that a process reported itself, from 1; it is None for events that the harness reports of a
+    process. `t` is CLOCK_MONOTONIC in seconds, read by the process. `incarnation` numbers the processes of a worker
+    from 1; it is None for other processes.
+    """
+
+    n: int | None = None
+    t: float = 0.0
+    incarnation: int | None = None
+
+    @property
+    def process(self) -> tuple[str, int | None]:
+        """The process that reported the event: its source and incarnation."""
+        return self.source, self.incarnation
+
+
+class WorkerEvent(ProcessEvent):
+    """An event that a worker reported."""
+
+    incarnation: int
+
+
+class FaultEvent(Event):
+    """An event about a fault; `fault` is the id of the fault in the plan."""
+
+    fault: str
