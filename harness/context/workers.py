@@ -84,6 +84,7 @@ class Workers:
         self._transactions: dict[int, int] = {}
         self._fired: set[str] = set()
         self._kept_down: set[int] = set()
+        self._once: set[int] = set()
         self._taken_over: dict[int, set[int]] = {}
         self._replaced: list[Child] = []
         self._stopping = False
@@ -120,6 +121,7 @@ class Workers:
     def start_other(self, worker: int, module: str, config: Mapping[str, Any]) -> None:
         """Run the module `module` once in place of a worker, as its first incarnation, on the observer's lane."""
         self._kept_down.add(worker)  # when it has ended, no worker is started in its place
+        self._once.add(worker)
         whole = {**self._common(), "worker": worker, **config}
         self._starter.submit(self._start_process, f"worker-{worker}", module, whole, {"incarnation": 1}).result()
 
@@ -370,7 +372,7 @@ class Workers:
                     self.failures.crashes.append(f"{name} ended with exit status {code}: {_tail(child.log)}")
                 return
             worker = int(name.split("-")[1])
-            if crashed or (code == 0 and not child.told_to_stop):
+            if crashed or (code == 0 and not child.told_to_stop and worker not in self._once):
                 self.failures.ended(worker, code, _tail(child.log))
             with self._lock:
                 stay_down = (

@@ -56,6 +56,8 @@ class Filler:
     def run(self) -> None:
         """Send all records, one transaction after the other, and finish the ledger. Exits on an error."""
         self._outputs.init_transactions(_CALL_DEADLINE_S)
+        owned = list(range(self._worker, self._partitions, self._config["fillers"]))
+        self._child.emit("assigned", partitions=owned)
         numbers = self._numbers()
         sent = 0
         for transaction in itertools.count(1):
