@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# The images: a base with a Java runtime, a base with Python, Toxiproxy, and Kafka on the first base. Also the jars of the
-# default Kafka release and the source that reads topics in Spark.
+# The images: a base with a Java runtime, Toxiproxy, Kafka on the base, and the request proxy on Kafka. Also the jars of
+# the default Kafka release and the source that reads topics in Spark.
 #
-# Where a registry answers, the bases are pulled by the digests in harness/artifacts/hashes.json (BASE_IMAGE and
-# PYTHON_IMAGE choose others, without a digest unless they name one); where none answers, they are made from packages of Debian or Ubuntu. Toxiproxy is pulled if TOXIPROXY_PULL names an image of it, and made from its Go
-# module otherwise. Kafka always comes from its jars.
+# Where a registry answers, the base is pulled by its digest in harness/artifacts/hashes.json (BASE_IMAGE chooses another
+# one, without a digest unless it names one); where none answers, it is made from packages of Debian or Ubuntu. Toxiproxy
+# is pulled if TOXIPROXY_PULL names an image of it, and made from its Go module otherwise. Kafka always comes from its
+# jars.
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 toxiproxy_version=2.12.0
 base_tag=onceproof/jre:17
-python_tag=onceproof/python:3
 toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
 toxiproxy_module=github.com/Shopify/toxiproxy/v2@v$toxiproxy_version
 : "${BASE_IMAGE:=eclipse-temurin:17-jre}"
-: "${PYTHON_IMAGE:=python:3.13-slim}"
 : "${TOXIPROXY_PULL:=}"
 
 work=$(mktemp -d)
@@ -37,9 +36,9 @@ pull() {
 
 if [ "$host_id" = debian ]; then suite=bookworm components=main; else suite=$host_suite components=main,universe; fi
 
-# base_image TAG NAME PACKAGES: the image NAME, or one of these packages where NAME cannot be pulled.
+# base_image: BASE_IMAGE, or one of packages where it cannot be pulled.
 base_image() {
-  local tag=$1 name=$2 packages=$3
+  local tag=$base_tag name=$BASE_IMAGE packages=openjdk-17-jre-headless,ca-certificates,procps
   if present "$tag"; then there "image $tag"; return; fi
   local otherwise=
   ! may_install || otherwise=", or make it from packages of $suite"
@@ -113,7 +112,6 @@ topics.jars(), internal.jar(), observer.formatter()' >"$work/log" 2>&1 || failed
   echo "$now" >"$stamp"
 }
 
-base_image "$base_tag" "$BASE_IMAGE" openjdk-17-jre-headless,ca-certificates,procps
-base_image "$python_tag" "$PYTHON_IMAGE" python3
+base_image
 toxiproxy_image
 kafka_image_and_jars

@@ -21,7 +21,7 @@ from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.judge import expectation, vacuity
 from onceproof.harness.judge.expectation import RunOutcome
-from onceproof.harness.model import plan, registry
+from onceproof.harness.model import declaration, plan, registry
 from onceproof.harness.record import history, manifest
 from onceproof.harness.record.events import (
     ClientFailed,
@@ -40,6 +40,7 @@ from onceproof.harness.record.events import (
 )
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import CheckResult, Mode, Reason, Results, decide
+from onceproof.verifiers import lints
 from onceproof.verifiers.evidence import model_sql
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
@@ -114,6 +115,7 @@ def verify(
         counts=counts,
         versions=versions,
         mode=mode,
+        lints=None if damage else lints.lints(folder, declaration.read(folder)),
         issue=bug.issue if bug else "",
         result=met.result,
     )

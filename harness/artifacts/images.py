@@ -1,6 +1,6 @@
 """Builds the container images of Kafka releases and of the request proxy, unless Docker has them.
 
-`ci/images.sh` builds the base images (`onceproof/jre:17`, `onceproof/python:3`) and the image of Toxiproxy. The image
+`ci/images.sh` builds the base image (`onceproof/jre:17`) and the image of Toxiproxy. The image
 of a Kafka release is its base image plus the jars of the release. The tags contain a hash of the other files in the
 image, so that a change of start.sh, for example, leads to a new image.
 """
@@ -15,14 +15,15 @@ import docker
 import docker.errors
 
 from onceproof.harness.artifacts import jars
+from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base import work
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.base.paths import compose_dir, jars_dir
 
 BASE_IMAGE = "onceproof/jre:17"
 TOXIPROXY_IMAGE = "onceproof/toxiproxy:2.12.0"
-PYTHON_IMAGE = "onceproof/python:3"
 _BUILD_DEADLINE_S = 300
+_WIRE, _WIRE_PARTS = compose_dir() / "wire", ("Dockerfile", "start.sh")
 
 
 def kafka(version: str) -> str:
@@ -49,14 +50,31 @@ def kafka(version: str) -> str:
 
 def wire_tag() -> str:
     """Return the tag of the request proxy's image, which may not exist yet."""
-    return f"onceproof/wire:{_digest(compose_dir() / 'wire', ('Dockerfile', 'wire.py'))}"
+    return f"onceproof/wire:{DEFAULT_KAFKA}-{_digest(_WIRE, (*_WIRE_PARTS, *_wire_sources()))}"
 
 
 def wire() -> str:
-    """Return the tag of the request proxy's image; build the image if it is missing."""
-    if not present(wire_tag()):
-        _build(wire_tag(), PYTHON_IMAGE, compose_dir() / "wire")
-    return wire_tag()
+    """Return the tag of the request proxy's image; build the image if it is missing.
+
+    It is based on the image of the default Kafka release, with whose classes the proxy reads requests of all releases.
+    Raises HarnessError when the proxy does not compile, or the image cannot be built.
+    """
+    tag = wire_tag()
+    if not present(tag):
+        base = kafka(DEFAULT_KAFKA)
+        libs = sorted(jars.kafka(DEFAULT_KAFKA).glob("*.jar"))
+        sources = [_WIRE / name for name in _wire_sources()]
+        with work.folder(jars_dir()) as made:
+            context = Path(made)
+            shutil.copy(jars.compiled("wire", sources, libs), context / "wire.jar")
+            for part in _WIRE_PARTS:
+                shutil.copy(_WIRE / part, context / part)
+            _build(tag, base, context)
+    return tag
+
+
+def _wire_sources() -> list[str]:
+    return sorted(str(path.relative_to(_WIRE)) for path in _WIRE.rglob("*.java"))
 
 
 def _digest(folder: Path, parts: Iterable[str]) -> str:

@@ -217,16 +217,21 @@ class Cluster:
 
     # The request proxy
 
-    def put_wire(self, links: Iterable[str], on_event: Callable[[dict[str, Any]], None]) -> None:
+    def put_wire(
+        self, links: Iterable[str], on_event: Callable[[dict[str, Any]], None], *, report: Iterable[str] = ()
+    ) -> None:
         """Start the request proxy and route these links through it, which closes their open connections.
 
-        `on_event` is called with each line of the proxy's journal. Raises HarnessError or DeadlineError when the proxy
+        `on_event` is called with each line that the proxy reports: what happens to the requests that a rule takes, and
+        all requests on the links in `report`. Raises HarnessError or DeadlineError when the proxy
         does not start.
         """
         images.wire()
         self._start("wire", profile="wire")
         self._planned.end("wire")
         self.wire = Wire(self.address.ports * 100 + _WIRE_PORT, on_event)
+        if report := set(report):
+            self.wire.report(report)
         self._wired = {link.name: link.wired for link in topology.links() if link.name in set(links)}
         self.proxies.lead(self._wired)
 

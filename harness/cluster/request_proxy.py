@@ -3,6 +3,7 @@
 wire = Wire(port, on_event)
 wire.rule("3-hold-request", links=["lane1->broker2", …], api="EndTxn", action="hold")
 wire.release("3-hold-request")
+wire.report(["lane1->broker2", …])      on_event is also called with these links' requests and responses
 """
 
 import json
@@ -92,6 +93,13 @@ class Wire:
     def release(self, name: str) -> None:
         """Deliver the requests that the rule holds, and end the rule. This call is idempotent."""
         self._do(do="release", rule=name)
+
+    def report(self, links: Iterable[str]) -> None:
+        """Report the requests on these links, on connections that are opened from now on, and their responses.
+
+        They are those of the APIs that the module `journal` describes.
+        """
+        self._do(do="report", links=sorted(links))
 
     def close(self) -> None:
         """Close the connection; the proxy keeps its rules and held requests. This call is idempotent."""

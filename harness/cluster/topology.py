@@ -102,6 +102,14 @@ def lane_of_worker(worker: int) -> int:
     return worker + 1
 
 
+def worker_of_link(name: str) -> int:
+    """Return the worker that owns the lane of a link. Raises ValueError if the link belongs to no worker's lane."""
+    lane = int(name.partition("->")[0].removeprefix("lane"))
+    if lane == OBSERVER_LANE:
+        raise ValueError(f"{name} belongs to the observer's lane")
+    return lane - 1
+
+
 def bootstrap(ports: int, lane: int) -> str:
     """Return the `bootstrap.servers` of a lane; `ports` is that of the cluster's `Address`."""
     return ",".join(f"127.0.0.1:{ports}{lane}{broker}" for broker in BROKERS)

@@ -20,6 +20,7 @@ from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import DeadlineError, HarnessError
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.context.journal import Journal
 from onceproof.harness.context.workers import Workers
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.plan import Plan
@@ -34,7 +35,8 @@ E = TypeVar("E", bound=Event)
 class FaultContext:
     """Everything that a fault may use during a run.
 
-    `aborted` is set when the run is given up; waits then end at once.
+    `requests` has what the workers' clients asked the brokers for, if the scenario wants it recorded. `aborted` is set
+    when the run is given up; waits then end at once.
     """
 
     plan: Plan
@@ -42,6 +44,7 @@ class FaultContext:
     workers: Workers
     names: Names
     history: History
+    requests: Journal = field(default_factory=Journal)
     aborted: threading.Event = field(default_factory=threading.Event)
 
     def note(self, event: E) -> E:

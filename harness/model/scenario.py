@@ -7,7 +7,7 @@
     [client.config]     configuration of the Kafka clients, by the client's own names
     [[faults]]          name, and the start: at_s, or when = { worker, phase, count }, or after = 0 (a healed fault)
     [random]            faults drawn from the seed: periods, period_s
-    [collect]           read_uncommitted
+    [collect]           read_uncommitted, requests
     [expect]            verdict or findings, and conditions without which the run is vacuous
     [bug]               issue, and the versions in which it is fixed (harness/model/bug.py)
 
@@ -97,9 +97,12 @@ class CollectSpec(Strict):
 
     - `read_uncommitted`: whether the outputs are read a second time under `read_uncommitted`. The records that a
       `read_committed` reader does not see must then be as many as the log shows as aborted.
+    - `requests`: whether the requests of the workers' clients are recorded, and what is unsafe in them is reported
+      (`docs/lints.md`). The workers' connections then lead through the request proxy.
     """
 
     read_uncommitted: bool = False
+    requests: bool = False
 
 
 class Scenario(Strict):

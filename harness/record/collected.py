@@ -76,6 +76,7 @@ class _Rows:
     batches: _Count = 0
     commits: _Count = 0
     states: _Count = 0
+    requests: _Count = 0
 
 
 @dataclass(frozen=True, kw_only=True)

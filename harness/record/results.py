@@ -90,11 +90,28 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lint:
+    """Something unsafe in what the workers' clients asked the brokers for; it is no finding, since nothing broke.
+
+    `name` is that of the rule, `kip` the source, `count` how many requests it concerns, `says` what can go wrong, and
+    `first` the first of these requests: its time (`at`, s), worker and link.
+    """
+
+    __pydantic_config__ = _CONFIG
+    name: str
+    kip: str
+    count: int
+    says: str
+    first: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Results:
     """The content of results.json.
 
     `command` repeats the run, and `expectation` is the comparison with the scenario's expectation in words. `counts`
-    has the numbers of inputs, outputs and transactions. `issue` and `result` are those of a scenario about a bug.
+    has the numbers of inputs, outputs and transactions. `lints` has what is unsafe in the clients' requests; it is None
+    if these were not recorded. `issue` and `result` are those of a scenario about a bug.
     """
 
     __pydantic_config__ = _CONFIG
@@ -110,6 +127,7 @@ class Results:
     counts: dict[str, int]
     versions: dict[str, str]
     mode: Mode = "full"
+    lints: Sequence[Lint] | None = None
     issue: str = ""
     result: str = ""
     schema_version: int = SCHEMA_VERSION

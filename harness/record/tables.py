@@ -121,6 +121,14 @@ STATES = _table(
     "log int, offset bigint, transactional_id string, producer_id bigint, producer_epoch smallint, state string, "
     "partitions array<string>, version smallint",
 )
+# The requests that the workers' clients sent, as the request proxy saw them. `at` and `answered` are the times of the
+# request and of its response, which is null if none came. `request` and `response` are JSON, by the names of Kafka's
+# message definitions; of a Produce, `batches` has the headers of the record batches in place of the records.
+REQUESTS = _table(
+    "requests",
+    "at double, answered double, worker int, link string, connection int, correlation int, api int, version int, "
+    "client string, request string, response string",
+)
 # The transactions of history.jsonl as Spark reads them, one row for each event `begin`, `invoke` and `outcome`.
 TRANSACTIONS = _table(
     "transactions",

@@ -2,7 +2,7 @@
 
     onceproof bench wire --records 200_000
 
-The lanes of all workers lead through the proxy or none does. No rule is active, so every frame is read and passed on.
+The lanes of all workers lead through the proxy, which reports their requests as it does for lints, or none does.
 """
 
 import statistics
@@ -11,25 +11,18 @@ from pathlib import Path
 
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.base.progress import Progress
-from onceproof.harness.cluster import pool, topology
-from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.cluster import pool
+from onceproof.harness.model.scenario import CollectSpec, Scenario
 from onceproof.harness.model.spec import WorkloadSpec
 from onceproof.harness.record.events import Began, Outcome
 from onceproof.run.run import Run
 
-AT_LEAST = 0.5
+AT_LEAST = 0.9
 Rates = dict[bool, list[float]]  # whether the lanes lead through the proxy → records per second of each turn
 
 
 class Copied(Run):
-    """A run that is not judged. If `wired`, every worker's lane leads through the request proxy, otherwise none."""
-
-    wired: bool
-
-    def wired_links(self) -> set[str]:
-        """Return the links of all workers' lanes if `wired`, otherwise none."""
-        lanes = range(self.plan.scenario.workload.workers) if self.wired else ()
-        return {link for worker in lanes for link in topology.lane_links(topology.lane_of_worker(worker))}
+    """A run that is not judged."""
 
     def rate(self) -> float:
         """Execute the run and return its committed records per second, from the first begin to the last commit.
@@ -58,14 +51,16 @@ def wire(*, records: int, sizes: Sequence[int], rounds: int, folder: Path, progr
             observer=False,
             transaction_records=1_000,
         )
-        scenario = Scenario(name=f"bench-wire-{size}", about="A copy at full speed.", workload=work)
+        plain = Scenario(name=f"bench-wire-{size}", about="A copy at full speed.", workload=work)
+        wired = plain.model_copy(update={"collect": CollectSpec(requests=True)})
         turns: Rates = {False: [], True: []}
-        with pool.lease(scenario.cluster, keep=False, say=progress.say) as cluster:
+        with pool.lease(plain.cluster, keep=False, say=progress.say) as cluster:
             for turn in range(2 * rounds):
+                through = bool(turn % 2)
+                scenario = wired if through else plain
                 run = Copied(scenario, seed=turn, cluster=cluster, runs=folder, progress=progress)
-                run.wired = bool(turn % 2)
                 try:
-                    turns[run.wired].append(run.rate())
+                    turns[through].append(run.rate())
                 finally:
                     run.close()
         found[size] = turns

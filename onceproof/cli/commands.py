@@ -303,7 +303,7 @@ def images(options: argparse.Namespace) -> int:
     from onceproof.harness.artifacts import images
 
     paths.made(paths.home())
-    _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}")
+    _say(f"{images.tag_for_hand(options.version)}\n{images.TOXIPROXY_IMAGE}\n{images.wire()}")
     return AS_EXPECTED
 
 
@@ -412,6 +412,8 @@ def _print_results(results: Results) -> None:
             console.print(f"    {where}{number}", markup=False, soft_wrap=True)
     for reason in results.reasons:
         console.print(shown(f"  {reason.kind}: {reason.says}"), markup=False, soft_wrap=True)
+    for lint in results.lints or ():
+        console.print(shown(f"  lint {lint.name} × {lint.count}: {lint.says}"), markup=False, soft_wrap=True)
     counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in results.counts.items())
     console.print(counts, markup=False, soft_wrap=True)
 

@@ -48,7 +48,7 @@ def checks() -> Iterator[Need]:
     yield Need(what=f"Java {java.version_on_path()}", ok=not problem, how=how)
     yield _memory(info)
     yield from _disks(info)
-    for tag in (images.BASE_IMAGE, images.PYTHON_IMAGE, images.TOXIPROXY_IMAGE):
+    for tag in (images.BASE_IMAGE, images.TOXIPROXY_IMAGE):
         yield Need(what=f"image {tag}", ok=bool(engine) and _present(tag), how=_SETUP)
     for name in (f"kafka-{DEFAULT_KAFKA}", jars.COMPILER):
         yield Need(what=f"jars {name}", ok=jars.fetched(name), how=_SETUP)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onceproof.cli import audit, check, commands, completion, listing
+from onceproof.cli import audit, check, commands, completion, lint, listing
 from onceproof.cli.commands import BAD_INPUT
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, suggestion
@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
                 help="load this check and run it, too; no file that the run's folder names is loaded",
             )
 
+    lint.add(subcommands)
     audit.add(subcommands)
     images = subcommands.add_parser("images", help="build the images of a Kafka release")
     images.add_argument("version", nargs="?", default=DEFAULT_KAFKA)

@@ -315,6 +315,8 @@ class Run:
         """Put the request proxy into the links that need it, before work begins, since it closes their connections."""
 
         def note(event: dict[str, Any]) -> None:
+            if self.context.requests.takes(event):
+                return
             kind, rule = event.pop("event"), event.pop("rule")
             try:
                 parsed = parse({**event, "event": f"request-{kind}", "fault": rule})
@@ -323,8 +325,14 @@ class Run:
                 return
             self.history.append("request-proxy", parsed)
 
-        if links := self.wired_links():
-            self.cluster.put_wire(links, note)
+        reported = self._reported_links()
+        if links := self.wired_links() | reported:
+            self.cluster.put_wire(links, note, report=reported)
+
+    def _reported_links(self) -> set[str]:
+        """Return the links of the workers' lanes if the scenario wants their requests recorded, otherwise none."""
+        workers = self.plan.scenario.workload.workers if self.plan.scenario.collect.requests else 0
+        return {link for worker in range(workers) for link in topology.lane_links(topology.lane_of_worker(worker))}
 
     def wired_links(self) -> set[str]:
         """Return the links on which the plan's faults act on single requests."""

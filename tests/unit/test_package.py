@@ -108,7 +108,8 @@ def test_the_wheel_holds_what_a_run_needs(wheel: Path) -> None:
         "onceproof/compose/kafka/Dockerfile",
         "onceproof/compose/kafka/start.sh",
         "onceproof/compose/toxiproxy/Dockerfile",
-        "onceproof/compose/wire/wire.py",
+        "onceproof/compose/wire/start.sh",
+        "onceproof/compose/wire/java/onceproof/wire/Proxy.java",
         "onceproof/report/report.html.j2",
         "onceproof/scenarios/faults/copy-broker-killed.toml",
         "onceproof/verifiers/collect/java/onceproof/TopicSource.java",
@@ -167,7 +168,6 @@ def test_setup_says_what_it_would_do_and_does_nothing(site: Path, tmp_path: Path
         "there: Java 21",
         "there: Docker engine 26.1.5",
         "would pull eclipse-temurin:17-jre as onceproof/jre:17",
-        "would pull python:3.13-slim as onceproof/python:3",
         "would make onceproof/toxiproxy:2.12.0 from its Go module",
         "would fetch Kafka's jars and build onceproof/kafka:4.3.1",
     ]
@@ -183,29 +183,29 @@ case "$1" in
 esac"""
 
 
-def test_setup_says_first_what_it_will_do_and_uses_only_what_has_the_right_hash(site: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("base", ["eclipse-temurin:17-jre", "of-my-own:1"])
+def test_setup_says_first_what_it_will_do_and_uses_only_what_has_the_right_hash(
+    site: Path, tmp_path: Path, base: str
+) -> None:
     go = """case "$1" in version) echo go version go1.24.4 linux/amd64 ;; *) echo '"Sum": "h1:other"' ;; esac"""
     path = stubs(tmp_path / "bin", **{**_STUBS, "docker": _PULLS, "go": go})
-    done = run(site, tmp_path, "-m", "onceproof.cli.main", "setup", PATH=path, PYTHON_IMAGE="of-my-own:1")
+    done = run(site, tmp_path, "-m", "onceproof.cli.main", "setup", PATH=path, BASE_IMAGE=base)
     says = [line.removeprefix("setup: ") for line in done.stdout.splitlines()]
-    assert [line.split(",")[0] for line in says[:4]] == [
-        "will pull eclipse-temurin:17-jre as onceproof/jre:17",
-        "will pull of-my-own:1 as onceproof/python:3",
+    assert [line.split(",")[0] for line in says[:3]] == [
+        f"will pull {base} as onceproof/jre:17",
         "will make onceproof/toxiproxy:2.12.0 from its Go module",
         "will fetch Kafka's jars and build onceproof/kafka:4.3.1",
     ]
-    pinned = (
-        "eclipse-temurin@"
-        + json.loads((site / "onceproof/harness/artifacts/hashes.json").read_text())["images"]["eclipse-temurin:17-jre"]
-    )
-    assert says[4:] == [
-        f"pulled {pinned} as onceproof/jre:17",
-        "image of-my-own:1 is not pinned: onceproof has no hash of it to compare with",
-        "pulled of-my-own:1 as onceproof/python:3",
+    digest = json.loads((site / "onceproof/harness/artifacts/hashes.json").read_text())["images"].get(base)
+    pulled = f"{base.partition(':')[0]}@{digest}" if digest else base
+    unpinned = [] if digest else [f"image {base} is not pinned: onceproof has no hash of it to compare with"]
+    assert says[3:] == [
+        *unpinned,
+        f"pulled {pulled} as onceproof/jre:17",
         "making onceproof/toxiproxy:2.12.0 from its Go module",
     ]
-    assert f"pull --quiet {pinned}\n" in (tmp_path / "bin" / "docker.log").read_text()
-    assert (tmp_path / "home" / "installed").read_text() == f"image {pinned}\nimage of-my-own:1\n"
+    assert f"pull --quiet {pulled}\n" in (tmp_path / "bin" / "docker.log").read_text()
+    assert (tmp_path / "home" / "installed").read_text() == f"image {pulled}\n"
     assert done.returncode == 2
     assert done.stderr.endswith("github.com/Shopify/toxiproxy/v2@v2.12.0 has the wrong sum, so it is not used\n")
     assert done.stderr.count("\n") == 1
@@ -218,7 +218,6 @@ def test_setup_without_installing_says_what_is_missing(site: Path, tmp_path: Pat
     assert done.stdout == ""
     assert [line.split(",")[0] for line in done.stderr.splitlines()] == [
         "setup: not done: pull eclipse-temurin:17-jre as onceproof/jre:17",
-        "setup: not done: pull python:3.13-slim as onceproof/python:3",
         "setup: not done: make onceproof/toxiproxy:2.12.0 from its Go module",
         "setup: not done: fetch Kafka's jars and build onceproof/kafka:4.3.1",
     ]

@@ -11,6 +11,8 @@
     tables/hidden.parquet      outputs that a read_committed reader does not see; only if they are asked for
     tables/commits.parquet     the offsets that the groups committed, in the order of the log
     tables/states.parquet      the states of the run's transactional ids, in the order of the coordinators' logs
+    tables/requests.parquet    the requests of the workers' clients (`harness/context/journal.py`); only if the scenario
+                               asks for them
     tables/collect.json        mode, pinned starts, ends and ISRs, the groups' committed offsets, open transactions, row
                                counts, and `internal`: for each partition of __consumer_offsets and __transaction_state
                                that was read, its LSO and high watermark, its first offset, and how many of its records
@@ -83,6 +85,8 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
         work.append(("inputs", partial(_write, inputs, tables / "inputs.parquet")))
     if "log-access" in context.cluster.system.capabilities:
         work += _of_log(context, partitions, facts, tables)
+    if context.plan.scenario.collect.requests:
+        work.append(("requests", lambda: context.requests.write(tables / "requests.parquet")))
     counts: Counter[str] = Counter()
 
     def fill() -> None:

@@ -1,0 +1,202 @@
+package onceproof.wire;
+
+import java.io.BufferedInputStream;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A connection of a client, and the one to the broker that belongs to it.
+ *
+ * A request that is held is delivered although its client may have gone. So the connection to the broker stays open until
+ * what was held is answered, for ten seconds at most.
+ */
+final class Connection {
+    private static final int CHUNK = 256 * 1024;
+    private static final int HEAD = 8; // the length and the correlation id of a response
+    private static final long ANSWER_MS = 10_000;
+
+    /** A request that waits for its response: the rule that took it, and how to read the response if it is reported. */
+    private record Awaited(Rule rule, Frame request) {
+    }
+
+    private final int number;
+    private final String link;
+    private final Control control;
+    private final SocketChannel client;
+    private final SocketChannel broker;
+    private final Map<Integer, Awaited> awaited = new ConcurrentHashMap<>();
+    private final boolean reported;
+    private boolean fetched; // a Fetch was reported: those that follow on this connection are alike
+
+    Connection(int number, String link, Control control, SocketChannel client, SocketChannel broker) {
+        this.number = number;
+        this.link = link;
+        this.control = control;
+        this.client = client;
+        this.broker = broker;
+        reported = control.reports(link);
+    }
+
+    /** Pass on requests and responses until the client has closed and what was held is answered, or the broker closes. */
+    void run() throws IOException {
+        Thread responses = Control.start(link + " " + number + " responses", this::responses);
+        try {
+            requests();
+        } catch (IOException | InterruptedException lost) {
+            // The client or the broker has closed its connection.
+        }
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ANSWER_MS);
+        try {
+            while (held() && responses.isAlive() && System.nanoTime() < deadline) {
+                responses.join(50);
+            }
+        } catch (InterruptedException never) {
+            Thread.currentThread().interrupt();
+        }
+        client.close();
+        broker.close();
+        if (reported) {
+            control.tell(about("closed", null));
+        }
+    }
+
+    private boolean held() {
+        return awaited.values().stream().anyMatch(each -> each.rule != null);
+    }
+
+    private void requests() throws IOException, InterruptedException {
+        DataInputStream in = new DataInputStream(new BufferedInputStream(client.socket().getInputStream(), CHUNK));
+        OutputStream out = broker.socket().getOutputStream();
+        while (true) {
+            Frame request = Frame.read(in);
+            boolean report = reported && (Decoder.reports(request.api) || request.api == Decoder.FETCH && !fetched);
+            if (report) {
+                fetched |= request.api == Decoder.FETCH;
+                Map<String, Object> event = about("request", request.correlation);
+                event.put("at", System.nanoTime() / 1e9);
+                event.put("api", request.api);
+                event.put("version", request.version);
+                event.put("client", request.client);
+                event.put("body", Decoder.request(request));
+                control.tell(event);
+            }
+            Rule rule = control.match(link, request);
+            if (rule != null && !deliver(request, rule)) {
+                return;
+            }
+            if (rule != null || report && request.api != Decoder.FETCH) {
+                awaited.put(request.correlation, new Awaited(rule, report ? request : null));
+            }
+            try {
+                out.write(request.bytes);
+            } catch (IOException lost) {
+                if (rule != null) {
+                    tell("lost", rule, request.correlation);
+                }
+                throw lost;
+            }
+            if (rule != null) {
+                tell("delivered", rule, request.correlation);
+            }
+        }
+    }
+
+    /** Do what a rule says before a request is delivered. Returns false if it must not be delivered. */
+    private boolean deliver(Frame request, Rule rule) throws InterruptedException {
+        Map<String, Object> event = about("matched", request.correlation);
+        event.put("rule", rule.name);
+        event.put("action", rule.action);
+        event.put("key", request.api);
+        event.put("version", request.version);
+        event.put("client", request.client);
+        event.put("size", request.bytes.length);
+        control.tell(event);
+        switch (rule.action) {
+            case "hold" -> rule.released.await();
+            case "delay" -> Thread.sleep(rule.delayMs);
+            default -> { }
+        }
+        return !rule.action.equals("close");
+    }
+
+    private void responses() throws IOException {
+        DataInputStream in = new DataInputStream(new BufferedInputStream(broker.socket().getInputStream(), CHUNK));
+        byte[] chunk = new byte[CHUNK];
+        ByteBuffer head = ByteBuffer.wrap(chunk);
+        try (client; broker) {
+            while (true) {
+                in.readFully(chunk, 0, HEAD);
+                int left = head.getInt(0) - Integer.BYTES;
+                int correlation = head.getInt(Integer.BYTES);
+                Awaited request = awaited.get(correlation);
+                if (request == null) {
+                    pass(in, chunk, HEAD, left);
+                    continue;
+                }
+                byte[] body = in.readNBytes(left);
+                if (request.request != null) {
+                    Map<String, Object> event = about("response", correlation);
+                    event.put("at", System.nanoTime() / 1e9);
+                    event.put("body", Decoder.response(request.request, body));
+                    control.tell(event);
+                }
+                if (request.rule != null && request.rule.action.equals("drop-response")) {
+                    tell("dropped", request.rule, correlation);
+                    return;
+                }
+                toClient(chunk, HEAD);
+                toClient(body, body.length);
+                if (request.rule != null) {
+                    tell("answered", request.rule, correlation);
+                }
+                awaited.remove(correlation);
+            }
+        }
+    }
+
+    /** Pass on a response of which the first bytes are read, in chunks. */
+    private void pass(DataInputStream in, byte[] chunk, int read, int left) throws IOException {
+        int there = read;
+        int still = left;
+        while (still > 0 || there > 0) {
+            int more = Math.min(still, chunk.length - there);
+            in.readFully(chunk, there, more);
+            toClient(chunk, there + more);
+            still -= more;
+            there = 0;
+        }
+    }
+
+    /** Write to a client that may have gone: what was held for it is answered all the same. */
+    private void toClient(byte[] bytes, int length) {
+        try {
+            client.socket().getOutputStream().write(bytes, 0, length);
+        } catch (IOException gone) {
+            // The requests' side ends this connection.
+        }
+    }
+
+    private void tell(String event, Rule rule, int correlation) {
+        Map<String, Object> told = about(event, correlation);
+        told.put("rule", rule.name);
+        control.tell(told);
+    }
+
+    private Map<String, Object> about(String event, Integer correlation) {
+        Map<String, Object> told = new HashMap<>();
+        told.put("event", event);
+        told.put("link", link);
+        told.put("connection", number);
+        if (correlation != null) {
+            told.put("correlation", correlation);
+        }
+        return told;
+    }
+}

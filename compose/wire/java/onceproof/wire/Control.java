@@ -1,0 +1,142 @@
+package onceproof.wire;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.OutputStreamWriter;
+import java.io.Writer;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.LinkedBlockingQueue;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+
+/**
+ * The rules in force, the links whose requests are reported, and those who are told: JSON lines in both directions.
+ *
+ * <pre>
+ * {"do": "hello"}
+ * {"do": "rule", "rule": "r1", "links": ["lane1->broker2"], "api": 26, "action": "hold", "requests": 1}
+ * {"do": "release", "rule": "r1"}
+ * {"do": "report", "links": ["lane1->broker2"]}
+ * </pre>
+ *
+ * Each command is answered by {@code done} or {@code refused}. Whoever is connected is told what happens to the requests
+ * that a rule takes (matched, delivered, answered, dropped, lost), and, of the links that are reported, each request of
+ * the APIs of {@link Decoder} (request), its response (response), and the end of a connection (closed).
+ */
+final class Control {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final Map<String, Rule> rules = new ConcurrentHashMap<>();
+    private final List<Rule> inOrder = new CopyOnWriteArrayList<>();
+    private final Set<String> reported = ConcurrentHashMap.newKeySet();
+    private final List<BlockingQueue<Object>> told = new CopyOnWriteArrayList<>();
+
+    /** Accept those who control this proxy, in a thread of their own. */
+    void listen(int port) throws IOException {
+        ServerSocket server = new ServerSocket(port);
+        start("control", () -> {
+            while (true) {
+                Socket socket = server.accept();
+                start("controller", () -> serve(socket));
+            }
+        });
+    }
+
+    /** Return the first rule that takes this request, or null. */
+    Rule match(String link, Frame request) {
+        for (Rule rule : inOrder) {
+            if (rule.takes(link, request)) {
+                return rule;
+            }
+        }
+        return null;
+    }
+
+    /** Return whether the requests of a link are reported. */
+    boolean reports(String link) {
+        return reported.contains(link);
+    }
+
+    /** Tell an event to everybody who is connected. */
+    void tell(Map<String, Object> event) {
+        told.forEach(queue -> queue.add(event));
+    }
+
+    private void serve(Socket socket) throws IOException {
+        BlockingQueue<Object> events = new LinkedBlockingQueue<>();
+        told.add(events);
+        start("told", () -> write(socket.getOutputStream(), events));
+        try (socket) {
+            BufferedReader lines = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                try {
+                    obey(JSON.readTree(line));
+                    events.add(Map.of("event", "done"));
+                } catch (JsonProcessingException | RuntimeException error) {
+                    events.add(Map.of("event", "refused", "why", error.toString()));
+                }
+            }
+        } finally {
+            told.remove(events);
+            events.add("");
+        }
+    }
+
+    private void obey(JsonNode command) {
+        switch (command.get("do").asText()) {
+            case "hello" -> { }
+            case "rule" -> {
+                Rule rule = new Rule(command);
+                inOrder.remove(rules.put(rule.name, rule));
+                inOrder.add(rule);
+            }
+            case "release" -> rules.get(command.get("rule").asText()).released.countDown();
+            case "report" -> command.get("links").forEach(link -> reported.add(link.asText()));
+            default -> throw new IllegalArgumentException("do: allowed: hello, rule, release, report");
+        }
+    }
+
+    /** Write events as lines until the connection ends; several that wait are written at once. */
+    private static void write(OutputStream out, BlockingQueue<Object> events) throws IOException, InterruptedException {
+        Writer writer = new OutputStreamWriter(out, StandardCharsets.UTF_8);
+        for (Object event = events.take(); !event.equals(""); event = events.take()) {
+            writer.write(JSON.writeValueAsString(event));
+            writer.write('\n');
+            if (events.isEmpty()) {
+                writer.flush();
+            }
+        }
+    }
+
+    /** What a thread does; the end of a connection ends it. */
+    interface Work {
+        /** Do it. */
+        void run() throws IOException, InterruptedException;
+    }
+
+    /** Start a thread that ends with the process. */
+    static Thread start(String name, Work work) {
+        Thread thread = new Thread(() -> {
+            try {
+                work.run();
+            } catch (IOException | InterruptedException lost) {
+                // The other side has closed its connection.
+            }
+        }, name);
+        thread.setDaemon(true);
+        thread.start();
+        return thread;
+    }
+}

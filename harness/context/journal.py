@@ -1,0 +1,66 @@
+"""The journal of requests: what the clients of the workers asked the brokers for, and what they were told.
+
+The request proxy reports each request of these APIs, with its response: Produce, OffsetCommit, OffsetFetch, JoinGroup,
+InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit and ConsumerGroupHeartbeat. Of the Fetch
+requests, it reports the first one of each connection, without the response.
+
+    tables/requests.parquet    one row for each request (`harness/record/tables.py`)
+"""
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from onceproof.harness.cluster import topology
+from onceproof.harness.record.tables import REQUESTS
+
+_REPORTED = ("request", "response", "closed")
+
+
+class Journal:
+    """The requests of one run, in memory until they are written. It is safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: list[dict[str, Any]] = []
+        self._waiting: dict[tuple[str, int, int], dict[str, Any]] = {}
+
+    def takes(self, event: Mapping[str, Any]) -> bool:
+        """Add an event of the request proxy. Returns False if it is about a rule, and so is not for the journal."""
+        if event["event"] not in _REPORTED:
+            return False
+        with self._lock:
+            if event["event"] == "request":
+                self._asked(event)
+            elif event["event"] == "response":
+                row = self._waiting.pop(_key(event), None)
+                if row is not None:
+                    row |= {"answered": event["at"], "response": json.dumps(event["body"])}
+        return True
+
+    def _asked(self, event: Mapping[str, Any]) -> None:
+        row = {name: event.get(name) for name in REQUESTS.columns}
+        row |= {
+            "worker": topology.worker_of_link(event["link"]),
+            "request": json.dumps(event["body"]),
+            "response": None,
+            "answered": None,
+        }
+        self._rows.append(row)
+        self._waiting[_key(event)] = row
+
+    def write(self, target: Path) -> int:
+        """Write the table of all requests so far; return their number."""
+        with self._lock:
+            rows = sorted(self._rows, key=lambda row: float(row["at"]))
+        pq.write_table(pa.Table.from_pylist(rows, REQUESTS.arrow), target)
+        return len(rows)
+
+
+def _key(event: Mapping[str, Any]) -> tuple[str, int, int]:
+    return event["link"], event["connection"], event["correlation"]

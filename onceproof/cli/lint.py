@@ -1,0 +1,106 @@
+"""The command `onceproof lint`: what is unsafe in what the clients of a pipeline ask the brokers for.
+
+    onceproof lint SCENARIO          run its pipeline for some seconds without a fault, and look at the requests
+
+Exit status: 0 if no request breaks a rule, 1 if one does or if the run failed, 2 for bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from onceproof.cli import commands, terminal
+from onceproof.harness.artifacts import clients, images, jars
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.progress import Progress
+from onceproof.harness.base.text import shown
+from onceproof.harness.model import scenario
+from onceproof.harness.model.scenario import Expect, Scenario
+
+if TYPE_CHECKING:
+    from onceproof.harness.record.results import Results
+
+_RECORDS_MAX = 10_000
+
+
+def add(subcommands: Any) -> None:
+    """Add the command to the parser of the command line."""
+    lint = subcommands.add_parser("lint", help="name what is unsafe in the requests of a pipeline, without a fault")
+    lint.add_argument("scenario", type=Path, help="a TOML file, or a name that `onceproof list` shows")
+    lint.add_argument("--kafka", metavar="VERSION", help="a release such as 4.1.2 (default: the scenario's)")
+    lint.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
+    lint.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the run's folder (default: runs)")
+    lint.add_argument("--quiet", action="store_true", help="print the lints only")
+    lint.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    lint.set_defaults(command=command)
+
+
+def command(options: argparse.Namespace) -> int:
+    """Run the pipeline of a scenario without its faults, print the lints, and return the exit status."""
+    from onceproof.harness.cluster import pool
+    from onceproof.run.run import Run
+    from onceproof.suite import preflight
+
+    files = commands.find(options.scenario)
+    if len(files) > 1:
+        raise BadInput(f"{options.scenario}: one scenario is expected, and this folder has {len(files)}")
+    loaded = without_faults(scenario.load(files[0]), kafka=options.kafka)
+    preflight.writable(options.runs)
+    preflight.machine(options.spark_master)
+    preflight.check(loaded, str(files[0]))
+    images.kafka(loaded.cluster.version)
+    clients.prepare(loaded.workload.client)
+    with (
+        Progress(quiet=options.quiet) as progress,
+        pool.lease(loaded.cluster, keep=options.keep, say=progress.say) as cluster,
+    ):
+        one = Run(
+            loaded,
+            seed=secrets.randbelow(1_000_000),
+            cluster=cluster,
+            runs=options.runs,
+            progress=progress,
+            command=f"onceproof lint {options.scenario}",
+            master=options.spark_master,
+        )
+        results = one.all()
+    _print(results, one.folder / "report.html")
+    return 0 if results.lints is not None and not results.lints else 1
+
+
+def without_faults(loaded: Scenario, *, kafka: str | None) -> Scenario:
+    """Return a short scenario of the same pipeline, without faults, whose requests are recorded."""
+    version = jars.release(kafka or loaded.cluster.version)
+    work = loaded.workload.model_copy(update={"records": min(loaded.workload.records, _RECORDS_MAX)})
+    return loaded.model_copy(
+        update={
+            "cluster": loaded.cluster.model_copy(update={"version": version}),
+            "workload": work,
+            "faults": (),
+            "random": None,
+            "bug": None,
+            "collect": loaded.collect.model_copy(update={"requests": True}),
+            "expect": Expect(),
+        }
+    )
+
+
+def _print(results: Results, report: Path) -> None:
+    console = terminal.console()
+    if results.lints is None:
+        says = "; ".join(reason.says for reason in results.reasons)
+        console.print(f"the requests were not recorded: {shown(says)}", markup=False, soft_wrap=True)
+    elif not results.lints:
+        console.print("no lint: no request of the workers breaks a rule", markup=False)
+    else:
+        table = Table("lint", "source", "requests", "what can go wrong", box=None)
+        for each in results.lints:
+            table.add_row(*(escape(shown(text)) for text in (each.name, each.kip, f"{each.count:,}", each.says)))
+        console.print(table)
+    console.print(f"verdict: {shown(results.headline)}; report: {shown(str(report))}", markup=False, soft_wrap=True)

@@ -1,0 +1,28 @@
+"""What the lints say of real clients: nothing of right pipelines, and of broken ones what is unsafe, without a fault."""
+
+import pytest
+
+from onceproof.cli import commands, lint
+from onceproof.harness.model import scenario
+from onceproof.pytest_plugin import Chaos
+
+pytestmark = pytest.mark.chaos
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "expected"),
+    [
+        ("copy-broker-killed", "librdkafka", []),
+        ("copy-broker-killed", "java", []),
+        ("control-no-generation", "librdkafka", ["no-generation"]),
+        ("control-read-uncommitted", "librdkafka", ["read-uncommitted"]),
+        ("control-at-least-once", "librdkafka", ["offsets-apart", "outside-transaction"]),
+    ],
+)
+def test_lints_of_a_run_without_faults(chaos: Chaos, name: str, client: str, expected: list[str]) -> None:
+    [path] = commands.find(scenario.Path(name))
+    loaded = lint.without_faults(scenario.load(path), kafka=None)
+    work = loaded.workload.model_copy(update={"client": client, "records": 5_000})
+    results = chaos.run(loaded.model_copy(update={"workload": work}))
+    assert results.lints is not None
+    assert [each.name for each in results.lints] == expected

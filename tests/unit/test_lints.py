@@ -1,0 +1,135 @@
+"""What the lints say of single requests, as the request proxy records them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from onceproof.harness.context.journal import Journal
+from onceproof.harness.model import registry
+from onceproof.harness.record.tables import BATCHES, REQUESTS
+from onceproof.verifiers import lints
+
+PRODUCE, FETCH, OFFSET_COMMIT, OFFSET_FETCH, INIT, ADD, END, TXN_OFFSET = 0, 1, 8, 9, 22, 24, 26, 28
+JOIN: tuple[int, dict[str, Any]] = (11, {"groupId": "g"})
+BATCH = {"producerId": 4000, "transactional": True}
+Request = tuple[int, dict[str, Any]]
+
+
+def produced(**batch: Any) -> Request:
+    return PRODUCE, {"transactionalId": "app", "acks": -1, "batches": [{**BATCH, **batch}]}
+
+
+def started(name: str = "app", timeout_ms: int = 60_000) -> Request:
+    return INIT, {"transactionalId": name, "transactionTimeoutMs": timeout_ms}
+
+
+def ended(*, committed: bool = True) -> Request:
+    return END, {"transactionalId": "app", "committed": committed}
+
+
+def sent(generation: int = 3, member: str = "m", name: str = "app") -> Request:
+    return TXN_OFFSET, {"transactionalId": name, "generationId": generation, "memberId": member}
+
+
+def linted(
+    tmp_path: Path, *requests: Request, workload: str = "copy", written: str = "", every_s: float = 1.0
+) -> list[str]:
+    """The lints of these requests of worker-0, one each `every_s` seconds; `written` is a topic with transactions."""
+    journal = Journal()
+    for number, (api, body) in enumerate(requests):
+        about = {"link": "lane1->broker1", "connection": 1, "correlation": number}
+        asked = {"at": number * every_s, "api": api, "version": 9, "client": "worker-0", "body": body}
+        assert journal.takes({"event": "request", **about, **asked})
+    (tmp_path / "tables").mkdir()
+    assert journal.write(tmp_path / "tables" / "requests.parquet") == len(requests)
+    batch = dict.fromkeys(BATCHES.columns) | {"topic": written, "transactional": bool(written)}
+    pq.write_table(pa.Table.from_pylist([batch], BATCHES.arrow), tmp_path / "tables" / "batches.parquet")
+    found = lints.lints(tmp_path, registry.workload(workload))
+    assert found is not None
+    return [each.name for each in found]
+
+
+GOOD = (started(), (ADD, {"v3AndBelowTransactionalId": "app"}), produced(), sent(), ended())
+
+
+def test_a_right_pipeline_has_none(tmp_path: Path) -> None:
+    uncommitted = FETCH, {"isolationLevel": 0}
+    stable = OFFSET_FETCH, {"requireStable": True}
+    assert linted(tmp_path, stable, uncommitted, *GOOD, ended(), written="op-1-output") == []
+
+
+@pytest.mark.parametrize(
+    ("requests", "name"),
+    [
+        ([JOIN, started(), sent(generation=-1)], "no-generation"),
+        ([JOIN, started(), sent(member="")], "no-generation"),
+        ([(OFFSET_FETCH, {"requireStable": False})], "unstable-offsets"),
+        ([(OFFSET_FETCH, {})], "unstable-offsets"),
+        ([(OFFSET_COMMIT, {"groupId": "g"})], "offsets-apart"),
+        ([(PRODUCE, {"acks": 1, "batches": [BATCH]})], "acks"),
+        ([produced(producerId=-1)], "not-idempotent"),
+        ([produced(transactional=False)], "outside-transaction"),
+        ([started(), ended()], "empty-commit"),
+        ([*GOOD, started(), ended()], "empty-commit"),
+        ([started(timeout_ms=500), produced(), ended()], "short-timeout"),
+    ],
+)
+def test_a_request_that_breaks_a_rule(tmp_path: Path, requests: list[Request], name: str) -> None:
+    assert linted(tmp_path, *requests) == [name]
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [started(), ended(committed=False)],  # an abort of nothing
+        [*GOOD, ended(), ended()],  # two retries of one EndTxn
+        [started(timeout_ms=1_500), produced(), ended()],
+        [started(), sent(generation=-1)],  # the partitions are its own by configuration
+    ],
+)
+def test_what_breaks_no_rule(tmp_path: Path, requests: list[Request]) -> None:
+    assert linted(tmp_path, *requests) == []
+
+
+def test_read_uncommitted_is_one_of_a_topic_with_transactions_only(tmp_path: Path) -> None:
+    assert linted(tmp_path, (FETCH, {"isolationLevel": 0}), written="op-1-input") == ["read-uncommitted"]
+
+
+def test_a_new_id_at_each_start(tmp_path: Path) -> None:
+    again = [JOIN, started("a"), sent(-1, name="a"), started("b"), sent(-1, name="b")]
+    assert linted(tmp_path, *again) == ["no-generation", "new-transactional-id"]
+
+
+def test_an_id_that_is_bound_to_a_partition_needs_no_generation(tmp_path: Path) -> None:
+    assert linted(tmp_path, JOIN, started(), sent(generation=-1), workload="copy-per-partition") == []
+
+
+def test_a_new_id_with_a_generation(tmp_path: Path) -> None:
+    assert linted(tmp_path, started("a"), sent(name="a"), started("b"), sent(name="b")) == []
+
+
+def test_what_a_pipeline_does_not_claim_is_not_asked_of_it(tmp_path: Path) -> None:
+    outside = [produced(transactional=False), (OFFSET_COMMIT, {"groupId": "g"})]
+    assert linted(tmp_path, *outside, workload="produce") == []
+
+
+def test_the_journal_pairs_requests_with_responses(tmp_path: Path) -> None:
+    journal = Journal()
+    about = {"link": "lane2->broker3", "connection": 4, "correlation": 7}
+    journal.takes({"event": "request", **about, "at": 1.0, "api": END, "version": 5, "client": "c", "body": {"a": 1}})
+    journal.takes({"event": "response", **about, "at": 1.5, "body": {"errorCode": 0}})
+    journal.takes({"event": "response", **about, "at": 1.6, "body": {"errorCode": 9}})  # of no request
+    assert not journal.takes({"event": "matched", **about})
+    journal.write(tmp_path / "requests.parquet")
+    [row] = pq.read_table(tmp_path / "requests.parquet").to_pylist()
+    assert set(row) == set(REQUESTS.columns)
+    assert (row["worker"], row["at"], row["answered"]) == (1, 1.0, 1.5)
+    assert json.loads(row["response"]) == {"errorCode": 0}
+
+
+def test_a_run_without_the_table_has_no_lints(tmp_path: Path) -> None:
+    assert lints.lints(tmp_path, registry.workload("copy")) is None
