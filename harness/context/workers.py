@@ -1,62 +1,39 @@
-"""The processes of a run: it starts, restarts, stops and kills the workers, the generator and the observers.
+"""The workers of a run: it starts, restarts, stops and kills them.
 
 A worker that is killed, or that ends after a fatal error of its client, is restarted as its next incarnation, as an
-orchestrator would do, unless a fault keeps it down. One thread starts all processes and lives as long as they do,
-because the kernel kills a child when the thread that started it ends.
+orchestrator would do, unless a fault keeps it down.
 """
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onceproof.harness.artifacts import clients
-from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.cluster import pool, topology
+from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.cluster import Cluster
-from onceproof.harness.context.failures import Failures
 from onceproof.harness.context.process import EXIT_FATAL, Child
-from onceproof.harness.model import registry
+from onceproof.harness.context.processes import Processes, Programs, tail
 from onceproof.harness.model.names import Names
-from onceproof.harness.model.plan import TAIL_S, Plan
+from onceproof.harness.model.plan import Plan
 from onceproof.harness.record.events import (
     AtPhase,
     Began,
     Event,
     Exited,
-    Finished,
-    KilledAtStop,
     Outcome,
-    Started,
-    parse,
 )
 from onceproof.harness.record.history import History
 
 _RESTARTS_MAX = 60
 _RESTART_PAUSE_S = 0.3
 _STOP_DEADLINE_S = 25.0
-_OBSERVERS_DEADLINE_S = 75.0  # on a slow machine an observer may still wait for its first record
 
 
-@dataclass(frozen=True, kw_only=True)
-class Programs:
-    """The names of the modules that run as worker, generator and observer, which are not part of the harness."""
-
-    worker: str
-    generator: str
-    observer: str
-
-
-class Workers:
-    """All processes of one run. The methods are safe to use from several threads.
-
-    `failures` has what went wrong with them.
-    """
+class Workers(Processes):
+    """The workers of one run, and its other processes. The methods are safe to use from several threads."""
 
     def __init__(
         self,
@@ -73,50 +50,20 @@ class Workers:
 
         `folder` is the run folder. With `stops`, workers stop at the phases at which the plan has faults.
         """
-        self._programs = programs
+        super().__init__(plan, cluster, names, history, folder, programs=programs)
         self._stops = stops
-        self._plan, self._cluster, self._names, self._history, self._folder = plan, cluster, names, history, folder
-        self._workload = registry.workload(plan.scenario.workload.name)
-        self._starter = ThreadPoolExecutor(1, thread_name_prefix="process starter")
-        self._lock = threading.RLock()
-        self._children: dict[str, Child] = {}
         self._incarnations: dict[int, int] = {}
         self._transactions: dict[int, int] = {}
         self._fired: set[str] = set()
         self._kept_down: set[int] = set()
         self._once: set[int] = set()
         self._taken_over: dict[int, set[int]] = {}
-        self._replaced: list[Child] = []
-        self._stopping = False
-        self.failures = Failures()
-        history.when_lost(self.failures.end)
 
     def start(self) -> None:
         """Start the workers, the observers and the generator, which sends no input before `send_load`."""
         for worker in range(self._plan.scenario.workload.workers):
             self._starter.submit(self._start_worker, worker).result()
-        if self._plan.scenario.workload.observer:
-            self._starter.submit(self._start_observers).result()
-        self._starter.submit(self._start_generator).result()
-
-    def send_load(self) -> None:
-        """Let the generator send inputs."""
-        self._children["generator"].send("begin")
-
-    def _start_generator(self) -> None:
-        work = self._plan.scenario.workload
-        config = {
-            **self._common(),
-            "seed": self._plan.seed,
-            "records_max": self._plan.records_max,
-            "tail_s": TAIL_S,
-            "input": self._names.input,
-            "ledger": str(self._folder / "ledger"),
-            **work.model_dump(
-                include={"records", "records_per_s", "record_bytes", "compression", "keys", "key_skew", "partitions"}
-            ),
-        }
-        self._start_process("generator", self._programs.generator, config, {})
+        super().start()
 
     def start_other(self, worker: int, module: str, config: Mapping[str, Any]) -> None:
         """Run the module `module` once in place of a worker, as its first incarnation, on the observer's lane."""
@@ -199,46 +146,12 @@ class Workers:
 
     # The end of a run
 
-    def finish_generator(self, deadline_s: float) -> None:
-        """Ask the generator to send its last inputs, and wait for it to end.
-
-        Raises DeadlineError after `deadline_s` seconds, and HarnessError when it ended without completing the ledger.
-        """
-        generator = self._children["generator"]
-        generator.send("stop")
-        until(
-            "the generator to finish", lambda: not generator.running, deadline_s=deadline_s, abort=self.failures.check
-        )
-        generator.wait(5)
-        if self._history.events().first(Finished, source="generator") is None:
-            raise HarnessError(f"the generator ended early: {_tail(generator.log)}")
-
     def stop_workers(self) -> None:
         """Stop every worker after its transaction; kill those that have not ended after 25 seconds."""
         self._stopping = True
         self._stop([name for name in self._children if name.startswith("worker-")], _STOP_DEADLINE_S)
 
-    def stop_observers(self) -> None:
-        """Stop every observer; kill those that have not ended after 75 seconds."""
-        self._stop([name for name in self._children if name.startswith("observer-")], _OBSERVERS_DEADLINE_S)
-
-    def close(self) -> None:
-        """Kill every process that still runs. This call is idempotent."""
-        self._stopping = True
-        for child in [*self._children.values(), *self._replaced]:
-            child.kill()
-        self._starter.shutdown()
-
-    def _stop(self, names: list[str], deadline_s: float) -> None:
-        for name in names:
-            self._children[name].send("stop")
-        deadline = time.monotonic() + deadline_s
-        for name in names:
-            if not self._children[name].wait(max(0.1, deadline - time.monotonic())):
-                self._history.append("harness", KilledAtStop(process=name, after_s=deadline_s))
-                self._children[name].kill()
-
-    # Starting processes
+    # Starting workers
 
     def _start_worker(self, worker: int) -> None:
         work, pipeline = self._plan.scenario.workload, self._workload
@@ -302,57 +215,6 @@ class Workers:
         except Exception as error:
             self.failures.end(HarnessError(f"worker-{worker} was not started again: {type(error).__name__}: {error}"))
 
-    def _start_observers(self) -> None:
-        other = "librdkafka" if clients.family(self._plan.scenario.workload.client) == "java" else "java"
-        for role in self._workload.judged:
-            topic = self._names.topic(role)
-            config = {
-                **self._common(),
-                "topic": topic,
-                "group": f"{topic}-observer",
-                "family": other,
-                "ledger": str(self._folder / "ledger" / role),
-            }
-            Path(config["ledger"]).mkdir(parents=True, exist_ok=True)
-            self._start_process(f"observer-{role}", self._programs.observer, config, {})
-
-    def _common(self, lane: int = topology.OBSERVER_LANE) -> dict[str, Any]:
-        return {
-            "bootstrap": self._cluster.bootstrap(lane),
-            "client_config": dict(self._plan.scenario.client_config),
-        }
-
-    def _start_process(
-        self,
-        name: str,
-        module: str,
-        config: dict[str, Any],
-        extra: dict[str, Any],
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        def on_event(raw: dict[str, Any]) -> None:
-            try:
-                event = parse({**raw, **extra})
-            except ValueError as error:
-                self.failures.crashes.append(f"{name} reported an invalid event: {error}")
-                return
-            self._remember(name, event)
-            self._history.append(name, event)
-
-        child = Child(
-            module,
-            config,
-            folder=self._folder / "processes",
-            name=f"{name}.{extra.get('incarnation', 1)}",
-            environment=environment,
-            on_event=on_event,
-            on_exit=self._on_exit(name, extra),
-        )
-        pool.record_process(self._cluster.folder, child.pid, name)
-        with self._lock:
-            self._children[name] = child
-        self._history.append(name, Started(pid=child.pid, **extra))
-
     def _remember(self, name: str, event: Event) -> None:
         """Record what the next incarnation must know: the last transaction's number and the stops already reached."""
         with self._lock:
@@ -369,11 +231,11 @@ class Workers:
             crashed = code not in (0, EXIT_FATAL, -signal.SIGKILL)
             if not name.startswith("worker-"):
                 if crashed:
-                    self.failures.crashes.append(f"{name} ended with exit status {code}: {_tail(child.log)}")
+                    self.failures.crashes.append(f"{name} ended with exit status {code}: {tail(child.log)}")
                 return
             worker = int(name.split("-")[1])
             if crashed or (code == 0 and not child.told_to_stop and worker not in self._once):
-                self.failures.ended(worker, code, _tail(child.log))
+                self.failures.ended(worker, code, tail(child.log))
             with self._lock:
                 stay_down = (
                     self._stopping or worker in self._kept_down or child in self._replaced or self.failures.fatal
@@ -388,8 +250,3 @@ class Workers:
     def _worker(self, worker: int) -> Child:
         with self._lock:
             return self._children[f"worker-{worker}"]
-
-
-def _tail(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines()
-    return lines[-1][:300] if lines else "(it printed nothing)"

@@ -27,7 +27,8 @@ from onceproof.harness.cluster.exits import Exit, Exits
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Prepared, Wired
 from onceproof.harness.context.fault import fault as fault_named
-from onceproof.harness.context.workers import Programs, Workers
+from onceproof.harness.context.processes import Programs
+from onceproof.harness.context.workers import Workers
 from onceproof.harness.judge import vacuity
 from onceproof.harness.model import declaration, registry
 from onceproof.harness.model import plan as plans

@@ -1,4 +1,6 @@
-"""What the lints say of real clients: nothing of right pipelines, and of broken ones what is unsafe, without a fault."""
+"""What the lints say of real clients: nothing of right pipelines, and what is unsafe in broken ones."""
+
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.chaos
     ],
 )
 def test_lints_of_a_run_without_faults(chaos: Chaos, name: str, client: str, expected: list[str]) -> None:
-    [path] = commands.find(scenario.Path(name))
+    [path] = commands.find(Path(name))
     loaded = lint.without_faults(scenario.load(path), kafka=None)
     work = loaded.workload.model_copy(update={"client": client, "records": 5_000})
     results = chaos.run(loaded.model_copy(update={"workload": work}))
