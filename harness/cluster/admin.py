@@ -181,6 +181,11 @@ class Admin:
         options = self._admin_package.ListTopicsOptions().listInternal(True)
         return {str(name) for name in _get(self._client.listTopics(options).names())}
 
+    def topic_names(self) -> dict[str, str]:
+        """Return the name of each topic by its id, which newer requests have in place of the name (KIP-516)."""
+        listings = _get(self._client.listTopics().listings())
+        return {str(each.topicId().toString()): str(each.name()) for each in listings}
+
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """Return the state of each partition of a topic, by partition number."""
         described = _get(self._client.describeTopics(_strings([topic])).allTopicNames()).get(topic)

@@ -40,26 +40,46 @@ class Journal:
             elif event["event"] == "response":
                 row = self._waiting.pop(_key(event), None)
                 if row is not None:
-                    row |= {"answered": event["at"], "response": json.dumps(event["body"])}
+                    row |= {"answered": event["at"], "response": event["body"]}
         return True
 
     def _asked(self, event: Mapping[str, Any]) -> None:
         row = {name: event.get(name) for name in REQUESTS.columns}
         row |= {
             "worker": topology.worker_of_link(event["link"]),
-            "request": json.dumps(event["body"]),
+            "request": event["body"],
             "response": None,
             "answered": None,
         }
         self._rows.append(row)
         self._waiting[_key(event)] = row
 
-    def write(self, target: Path) -> int:
-        """Write the table of all requests so far; return their number."""
+    def write(self, target: Path, names: Mapping[str, str]) -> int:
+        """Write the table of all requests so far; return their number.
+
+        `names` maps the ids of topics to their names. Newer versions of requests have only the id.
+        """
         with self._lock:
             rows = sorted(self._rows, key=lambda row: float(row["at"]))
+        for row in rows:
+            row |= {
+                each: json.dumps(_named(row[each], names)) for each in ("request", "response") if row[each] is not None
+            }
         pq.write_table(pa.Table.from_pylist(rows, REQUESTS.arrow), target)
         return len(rows)
+
+
+def _named(body: Any, names: Mapping[str, str]) -> Any:
+    """Return a body in which whatever has the id of a topic has its name as well."""
+    if isinstance(body, list):
+        return [_named(each, names) for each in body]
+    if not isinstance(body, dict):
+        return body
+    named = {key: _named(each, names) for key, each in body.items()}
+    known = names.get(named.get("topicId", ""))
+    if known is None:
+        return named
+    return {**named, **({"topic": known} if "partition" in named else {"name": known})}
 
 
 def _key(event: Mapping[str, Any]) -> tuple[str, int, int]:

@@ -45,7 +45,7 @@ def linted(
         asked = {"at": number * every_s, "api": api, "version": 9, "client": "worker-0", "body": body}
         assert journal.takes({"event": "request", **about, **asked})
     (tmp_path / "tables").mkdir()
-    assert journal.write(tmp_path / "tables" / "requests.parquet") == len(requests)
+    assert journal.write(tmp_path / "tables" / "requests.parquet", {}) == len(requests)
     batch = dict.fromkeys(BATCHES.columns) | {"topic": written, "transactional": bool(written)}
     pq.write_table(pa.Table.from_pylist([batch], BATCHES.arrow), tmp_path / "tables" / "batches.parquet")
     found = lints.lints(tmp_path, registry.workload(workload))
@@ -120,15 +120,19 @@ def test_what_a_pipeline_does_not_claim_is_not_asked_of_it(tmp_path: Path) -> No
 def test_the_journal_pairs_requests_with_responses(tmp_path: Path) -> None:
     journal = Journal()
     about = {"link": "lane2->broker3", "connection": 4, "correlation": 7}
-    journal.takes({"event": "request", **about, "at": 1.0, "api": END, "version": 5, "client": "c", "body": {"a": 1}})
+    body = {"topics": [{"topicId": "id-1"}, {"topicId": "id-2"}], "batches": [{"topicId": "id-1", "partition": 3}]}
+    journal.takes({"event": "request", **about, "at": 1.0, "api": END, "version": 5, "client": "c", "body": body})
     journal.takes({"event": "response", **about, "at": 1.5, "body": {"errorCode": 0}})
     journal.takes({"event": "response", **about, "at": 1.6, "body": {"errorCode": 9}})  # of no request
     assert not journal.takes({"event": "matched", **about})
-    journal.write(tmp_path / "requests.parquet")
+    journal.write(tmp_path / "requests.parquet", {"id-1": "orders"})
     [row] = pq.read_table(tmp_path / "requests.parquet").to_pylist()
     assert set(row) == set(REQUESTS.columns)
     assert (row["worker"], row["at"], row["answered"]) == (1, 1.0, 1.5)
     assert json.loads(row["response"]) == {"errorCode": 0}
+    named = json.loads(row["request"])
+    assert [each.get("name") for each in named["topics"]] == ["orders", None]
+    assert named["batches"][0]["topic"] == "orders"
 
 
 def test_a_run_without_the_table_has_no_lints(tmp_path: Path) -> None:

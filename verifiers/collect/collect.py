@@ -86,7 +86,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     if "log-access" in context.cluster.system.capabilities:
         work += _of_log(context, partitions, facts, tables)
     if context.plan.scenario.collect.requests:
-        work.append(("requests", lambda: context.requests.write(tables / "requests.parquet")))
+        work.append(("requests", lambda: context.requests.write(tables / "requests.parquet", admin.topic_names())))
     counts: Counter[str] = Counter()
 
     def fill() -> None:

@@ -98,6 +98,10 @@ HIDDEN_RECORDS = Need(
     says="the scenario did not ask for the records that a read_committed reader does not see",
     met=lambda tables: tables.plan.scenario.collect.read_uncommitted,
 )
+REQUESTS = Need(
+    says="the scenario did not ask for the requests of the workers' clients",
+    met=lambda tables: (tables.folder / "tables" / "requests.parquet").exists(),
+)
 OBSERVER = Need(
     says="no live observer read the outputs during the run",
     met=lambda tables: tables.plan.scenario.workload.observer or tables.observed is not None,
