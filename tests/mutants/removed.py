@@ -25,6 +25,9 @@ TESTED: Mapping[str, tuple[str, ...]] = {
     "collect.commits": ("test_kafka_readers",),
     "collect.states": ("test_kafka_readers", "test_collect"),
     "collect.collect": ("test_collect", "test_hidden"),
+    "lints": ("test_lints",),
+    "witnesses": ("test_witnesses",),
+    "onceproof.harness.record.narrator": ("test_witnesses",),
     "onceproof.harness.context.settled": ("test_settled",),
     "onceproof.run.quiesce": ("test_settled",),
 }

@@ -76,36 +76,46 @@ final class Connection {
         OutputStream out = broker.socket().getOutputStream();
         while (true) {
             Frame request = Frame.read(in);
+            double at = System.nanoTime() / 1e9;
             boolean report = reported && (Decoder.reports(request.api) || request.api == Decoder.FETCH && !fetched);
-            if (report) {
-                fetched |= request.api == Decoder.FETCH;
-                Map<String, Object> event = about("request", request.correlation);
-                event.put("at", System.nanoTime() / 1e9);
-                event.put("api", request.api);
-                event.put("version", request.version);
-                event.put("client", request.client);
-                event.put("body", Decoder.request(request));
-                control.tell(event);
-            }
+            fetched |= report && request.api == Decoder.FETCH;
             Rule rule = control.match(link, request);
+            if (rule != null && report) {
+                report(request, at); // now, since it may be held for long
+            }
             if (rule != null && !deliver(request, rule)) {
                 return;
             }
             if (rule != null || report && request.api != Decoder.FETCH) {
                 awaited.put(request.correlation, new Awaited(rule, report ? request : null));
             }
-            try {
-                out.write(request.bytes);
-            } catch (IOException lost) {
-                if (rule != null) {
-                    tell("lost", rule, request.correlation);
+            synchronized (request) { // its response is told only after the request
+                try {
+                    out.write(request.bytes);
+                } catch (IOException lost) {
+                    if (rule != null) {
+                        tell("lost", rule, request.correlation);
+                    }
+                    throw lost;
                 }
-                throw lost;
+                if (rule == null && report) {
+                    report(request, at); // behind the request, which must not wait for it
+                }
             }
             if (rule != null) {
                 tell("delivered", rule, request.correlation);
             }
         }
+    }
+
+    private void report(Frame request, double at) {
+        Map<String, Object> event = about("request", request.correlation);
+        event.put("at", at);
+        event.put("api", request.api);
+        event.put("version", request.version);
+        event.put("client", request.client);
+        event.put("body", Decoder.request(request));
+        control.tell(event);
     }
 
     /** Do what a rule says before a request is delivered. Returns false if it must not be delivered. */
@@ -141,18 +151,24 @@ final class Connection {
                     continue;
                 }
                 byte[] body = in.readNBytes(left);
+                double at = System.nanoTime() / 1e9;
+                boolean drop = request.rule != null && request.rule.action.equals("drop-response");
+                if (!drop) {
+                    toClient(chunk, HEAD);
+                    toClient(body, body.length);
+                }
                 if (request.request != null) {
                     Map<String, Object> event = about("response", correlation);
-                    event.put("at", System.nanoTime() / 1e9);
+                    event.put("at", at);
                     event.put("body", Decoder.response(request.request, body));
-                    control.tell(event);
+                    synchronized (request.request) {
+                        control.tell(event);
+                    }
                 }
-                if (request.rule != null && request.rule.action.equals("drop-response")) {
+                if (drop) {
                     tell("dropped", request.rule, correlation);
                     return;
                 }
-                toClient(chunk, HEAD);
-                toClient(body, body.length);
                 if (request.rule != null) {
                     tell("answered", request.rule, correlation);
                 }
