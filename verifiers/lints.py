@@ -173,16 +173,14 @@ def _of_start(body: Row, worker: int, seen: _Seen) -> Iterator[str]:
     seen.began.pop(name, None)
     seen.done.discard(name)
     mine = seen.ids.setdefault(worker, set())
-    if mine and name not in mine and worker in seen.without_generation:
+    if name not in mine and worker in seen.without_generation:
         yield "new-transactional-id"
     mine.add(name)
 
 
 def _of_transaction(row: Row, body: Row, seen: _Seen) -> Iterator[str]:
     """Follow the transactions of a transactional id: a retry of EndTxn commits no further transaction."""
-    name = body.get("transactionalId") or body.get("v3AndBelowTransactionalId")
-    if not name:
-        return
+    name = body.get("transactionalId") or body.get("v3AndBelowTransactionalId") or ""
     if row["api"] in _OF_TRANSACTION or row["api"] == _PRODUCE:
         seen.began.setdefault(name, row["at"])
         seen.done.discard(name)

@@ -35,17 +35,17 @@ def sent(generation: int = 3, member: str = "m", name: str = "app") -> Request:
     return TXN_OFFSET, {"transactionalId": name, "generationId": generation, "memberId": member}
 
 
-def linted(
-    tmp_path: Path, *requests: Request, workload: str = "copy", written: str = "", every_s: float = 1.0
-) -> list[str]:
-    """The lints of these requests of worker-0, one each `every_s` seconds; `written` is a topic with transactions."""
+def linted(tmp_path: Path, *requests: Request, workload: str = "copy", written: str = "", worker: int = 0) -> list[str]:
+    """The lints of these requests of a worker, one each second; `written` is a topic with transactions."""
     journal = Journal()
     for number, (api, body) in enumerate(requests):
-        about = {"link": "lane1->broker1", "connection": 1, "correlation": number}
-        asked = {"at": number * every_s, "api": api, "version": 9, "client": "worker-0", "body": body}
+        about = {"link": f"lane{worker + 1}->broker1", "connection": 1, "correlation": number}
+        asked = {"at": float(number), "api": api, "version": 9, "client": "worker-0", "body": body}
         assert journal.takes({"event": "request", **about, **asked})
     (tmp_path / "tables").mkdir()
     assert journal.write(tmp_path / "tables" / "requests.parquet", {}) == len(requests)
+    if not written:  # a system whose segments cannot be read
+        return [each.name for each in lints.lints(tmp_path, registry.workload(workload)) or ()]
     batch = dict.fromkeys(BATCHES.columns) | {"topic": written, "transactional": bool(written)}
     pq.write_table(pa.Table.from_pylist([batch], BATCHES.arrow), tmp_path / "tables" / "batches.parquet")
     found = lints.lints(tmp_path, registry.workload(workload))
@@ -53,7 +53,7 @@ def linted(
     return [each.name for each in found]
 
 
-GOOD = (started(), (ADD, {"v3AndBelowTransactionalId": "app"}), produced(), sent(), ended())
+GOOD = (JOIN, started(), (ADD, {"v3AndBelowTransactionalId": "app"}), produced(), sent(), ended())
 
 
 def test_a_right_pipeline_has_none(tmp_path: Path) -> None:
@@ -89,6 +89,7 @@ def test_a_request_that_breaks_a_rule(tmp_path: Path, requests: list[Request], n
         [*GOOD, ended(), ended()],  # two retries of one EndTxn
         [started(timeout_ms=1_500), produced(), ended()],
         [started(), sent(generation=-1)],  # the partitions are its own by configuration
+        [started(), (ADD, {"v3AndBelowTransactionalId": "app"}), ended()],  # what it sent was not acknowledged
     ],
 )
 def test_what_breaks_no_rule(tmp_path: Path, requests: list[Request]) -> None:
@@ -96,12 +97,27 @@ def test_what_breaks_no_rule(tmp_path: Path, requests: list[Request]) -> None:
 
 
 def test_read_uncommitted_is_one_of_a_topic_with_transactions_only(tmp_path: Path) -> None:
-    assert linted(tmp_path, (FETCH, {"isolationLevel": 0}), written="op-1-input") == ["read-uncommitted"]
+    fetch = FETCH, {"isolationLevel": 0}
+    assert linted(tmp_path, JOIN, fetch, written="op-1-input") == ["read-uncommitted"]
+
+
+@pytest.mark.parametrize(("worker", "expected"), [(0, []), (1, ["read-uncommitted"]), (3, ["read-uncommitted"])])
+def test_the_second_service_of_a_chain_reads_transactions(tmp_path: Path, worker: int, expected: list[str]) -> None:
+    fetch = FETCH, {"isolationLevel": 0}
+    assert linted(tmp_path, fetch, workload="chain", written="op-1-middle", worker=worker) == expected
+
+
+def test_a_reader_of_committed_records_of_a_topic_with_transactions(tmp_path: Path) -> None:
+    assert linted(tmp_path, JOIN, (FETCH, {"isolationLevel": 1}), written="op-1-input") == []
 
 
 def test_a_new_id_at_each_start(tmp_path: Path) -> None:
     again = [JOIN, started("a"), sent(-1, name="a"), started("b"), sent(-1, name="b")]
     assert linted(tmp_path, *again) == ["no-generation", "new-transactional-id"]
+
+
+def test_the_same_id_at_each_start(tmp_path: Path) -> None:
+    assert linted(tmp_path, JOIN, started(), sent(-1), started()) == ["no-generation"]
 
 
 def test_an_id_that_is_bound_to_a_partition_needs_no_generation(tmp_path: Path) -> None:
