@@ -46,7 +46,7 @@ class Told:
 
     def transaction(self, number: int, at: float, first: int, *, ends: bool = True) -> None:
         """A whole transaction of ten records, as a worker and its client tell of it."""
-        whole = {"sources": {"3": [first, first + 10]}, "records": 10}
+        whole: dict[str, Any] = {"sources": {"3": [first, first + 10]}, "records": 10}
         outputs = {f"{OUTPUT}/3": [10, first, first + 9]}
         self.says("begin", at, number)
         self.asks(ADD, at + 0.1, {"v3AndBelowTransactionalId": "app"}, {})
