@@ -5,13 +5,14 @@ expected of it is exact: these classes at these places, nothing else. A harmless
 """
 
 import json
+import pickle
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from onceproof.verifiers.evidence.tables import TRANSACTION
+from tests.agreement import agree
 from tests.packing import Place
 from tests.rundata import Row, RunData
 
@@ -23,6 +24,9 @@ ORIGIN = ("number", "digest", "source_partition", "source_offset")
 OFFSETS = "__consumer_offsets"
 COORDINATOR_EPOCH = 100  # of markers that are added: no lower than any before
 AGAIN = 9_000  # the number of a transaction that does something again
+ANOTHER = 7_000  # the id of a producer that does so: a transaction of the first one would come too early in some log
+# Mutants with fates that no log gives: a batch is open, and later batches of its producer have a marker.
+UNREAL = ("part-still-open", "position-still-open-in-the-middle")
 Expected = dict[str, set[Place]]
 MUTANTS: dict[str, "Mutant"] = {}
 
@@ -54,7 +58,7 @@ class Mutant:
         return self.pipeline or name
 
     def make(self) -> tuple[RunData, Expected]:
-        run = deepcopy(_recorded(self.run))
+        run: RunData = pickle.loads(_pickled(self.run))  # faster than a deep copy
         expected = self.change(run)
         if self.pipeline:
             plan = json.loads(run.plan_json)
@@ -62,7 +66,14 @@ class Mutant:
             run.plan_json = json.dumps(plan)
         if self.mode == "ledger":
             run.mode, run.inputs = "ledger", []
+        if self.name not in UNREAL:
+            agree(run)
         return run, expected
+
+
+@cache
+def _pickled(name: str) -> bytes:
+    return pickle.dumps(_recorded(name))
 
 
 @cache
@@ -148,8 +159,7 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     first = rows[0]
     own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": AGAIN}
     outputs, added = {}, []
-    producer = run.batch_of(first)
-    epoch = max(each["producer_epoch"] for each in run.batches if each["producer_id"] == producer["producer_id"])
+    producer = {"producer_id": ANOTHER, "producer_epoch": 0, "transactional": True}
     for topic, partition in sorted({(row["topic"], row["partition"]) for row in rows}):
         mine = sorted(
             (row for row in rows if (row["topic"], row["partition"]) == (topic, partition)),
@@ -159,13 +169,13 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
         last = end["end"] + len(mine) - 1
         for batch in run.log(topic, partition):
             if batch["control"] is None and batch["first"] <= mine[0]["offset"] <= batch["last"]:
-                batch = {**batch, "producer_epoch": epoch}
                 data = {
                     **batch,
+                    **producer,
                     "first": end["end"],
                     "last": last,
                     "records": len(mine),
-                    "sequence": _next_sequence(run, batch),
+                    "sequence": 0,
                     "marker": last + 1,
                     "fate": "visible",
                 }
@@ -177,41 +187,21 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
         end["end"] = end["high_watermark"] = last + 2
     run.outputs += added
     places = sorted(outputs)
-    again = [{**each, **own, "offset": each["offset"] + 0.5} for each in positions_of(run, first)]
+    again = [
+        {**each, **own, **producer, "offset": each["offset"] + 0.5, "marker": None} for each in positions_of(run, first)
+    ]
     if again:
         places.append(f"{OFFSETS}/{again[0]['log']}")
-        marker = _offsets_marker(run, {**producer, "producer_epoch": epoch}, again[0])
-        for each in again:
-            each["marker"] = marker
-    run.decide({**producer, "producer_epoch": epoch}, places)
+    run.decide(producer, places)
     commit(run, again)
     tell(run, first, outputs=outputs)
     return added
-
-
-def _next_sequence(run: RunData, batch: Row) -> int:
-    """The sequence number that the producer's next batch in the partition has."""
-    same = ("topic", "partition", "broker", "producer_id", "producer_epoch")
-    mine = [each for each in run.batches if each["control"] is None and all(each[key] == batch[key] for key in same)]
-    ends: list[int] = [each["sequence"] + each["last"] - each["first"] + 1 for each in mine]
-    return max(ends, default=0)
 
 
 def _marker(batch: Row, offset: int, kind: str = "commit") -> Row:
     """The marker that ends the transaction of a batch."""
     ends = {"first": offset, "last": offset, "records": 1, "sequence": -1, "marker": None}
     return {**batch, **ends, "control": kind, "fate": "control", "coordinator_epoch": COORDINATOR_EPOCH}
-
-
-def _offsets_marker(run: RunData, producer: Row, commit: Row) -> int:
-    """Put the batch and the marker of a transaction at the end of the group's log; returns the marker's offset."""
-    log = [each for each in run.batches if (each["topic"], each["partition"]) == (OFFSETS, commit["log"])]
-    end: int = max(each["last"] for each in log) + 1
-    for broker in {each["broker"] for each in log}:
-        data = {**producer, "topic": OFFSETS, "partition": commit["log"], "broker": broker, "control": None}
-        data |= {"first": end, "last": end, "records": 1, "sequence": 0, "marker": end + 1, "fate": "visible"}
-        run.batches += [data, _marker(data, end + 1)]
-    return end + 1
 
 
 def tell(run: RunData, row: Row, **told: object) -> None:
@@ -257,9 +247,17 @@ def turns(run: RunData, partition: int) -> list[Row]:
 
 
 def last_still_open(run: RunData, partition: int) -> None:
-    """The last position that was committed on an input partition waits for its marker."""
-    *_, before, last = turns(run, partition)
-    last["fate"], run.positions[partition] = "open", before["position"]
+    """The positions of the last transaction that committed one on an input partition wait for their marker."""
+    *_, last = turns(run, partition)
+    set_fate(run, last, "open")
+
+
+def set_fate(run: RunData, position: Row, fate: str) -> None:
+    """Let all positions of the transaction that committed this one have a fate; the group shows the last visible."""
+    for each in positions_of(run, position):
+        each["fate"] = fate
+    for partition in run.positions:
+        run.positions[partition] = [each for each in turns(run, partition) if each["fate"] == "visible"][-1]["position"]
 
 
 def given_up(run: RunData) -> Row:

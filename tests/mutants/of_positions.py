@@ -6,6 +6,8 @@ from onceproof.verifiers.evidence.tables import TRANSACTION
 from tests.mutants.catalogue import (
     ABORTS,
     AGAIN,
+    ANOTHER,
+    OFFSETS,
     TOTALS,
     ZOMBIE,
     Expected,
@@ -20,6 +22,7 @@ from tests.mutants.catalogue import (
     place_of,
     positions_of,
     redone,
+    set_fate,
     tell,
     turns,
 )
@@ -156,10 +159,11 @@ def above_a_position_still_open(run: RunData) -> Expected:
 def position_aborted_before_one_still_open(run: RunData) -> Expected:
     """The last transaction's marker is not yet with its positions; that of the one before was aborted, though its
     outputs were committed. Another transaction's position does not speak for them."""
-    before, wrong, last = turns(run, 1)[-3:]
-    wrong["fate"], last["fate"], run.positions[1] = "aborted", "open", before["position"]
-    inputs = range(before["position"], wrong["position"])
-    return {"offset-divergence": {place_of(run.made_of(1, offset)) for offset in inputs}}
+    wrong, last = turns(run, 1)[-2:]
+    set_fate(run, wrong, "aborted")
+    set_fate(run, last, "open")
+    outputs = of_transaction(run, run.made_of(1, wrong["position"] - 1))
+    return {"offset-divergence": {place_of(each) for each in outputs}}
 
 
 @mutant(ZOMBIE)
@@ -195,7 +199,9 @@ def position_gone_back_by_a_zombie(run: RunData) -> Expected:
         new = next((n for n, each in enumerate(taken) if n > 1 and each["worker"] != taken[0]["worker"]), None)
         if new is not None:
             early = taken[new - 2]
-            commit(run, [{**early, "offset": taken[new]["offset"] + 0.5}])
+            another = {"producer_id": ANOTHER, "producer_epoch": 0, "transactional": True}
+            run.decide(another, [f"{OFFSETS}/{early['log']}"])
+            commit(run, [{**early, **another, "offset": taken[new]["offset"] + 0.5}])
             return {"zombie-write": {("input", partition, early["position"])}}
     raise LookupError("no partition changed hands")
 

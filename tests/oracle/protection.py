@@ -1,0 +1,69 @@
+"""Outputs and committed offsets are in the transactions in which the pipeline claims to put them: unprotected."""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from tests.oracle.case import Case
+from tests.oracle.counting import Counting
+from tests.oracle.logs import Batch, Log
+from tests.oracle.positions import Positions
+from tests.oracle.stages import Commit, Stage, Written
+
+Owner = tuple[Any, Any, Any]
+
+
+def judge(case: Case, stages: list[Stage], counting: Counting, positions: Positions) -> None:
+    if not case.pipeline.claims_transactions:
+        return
+    for log in case.judged():
+        if log.topic in case.pipeline.topics:
+            _bare_records(case, log)
+    if not case.pipeline.claims_positions:
+        return
+    fitting = {(row["topic"], row["partition"], row["offset"]) for row in counting.fitting}
+    for stage in stages:
+        commits = [
+            each
+            for each in stage.visible()
+            if each.owner[0] is not None
+            and (each.log, each.at) not in case.late
+            and (each.log, each.at) not in positions.back
+        ]
+        for each in commits:
+            if each.span is None:
+                case.add("unprotected", stage.source, each.partition, each.position)
+        last = stage is stages[-1]
+        _together(case, stage, [each for each in stage.written if not last or each.place in fitting], commits)
+
+
+def _bare_records(case: Case, log: Log) -> None:
+    """Records in batches that are not transactional."""
+    between = log.topic == case.pipeline.between
+    for batch in log.visible():
+        if batch.span is None:
+            for offset in range(max(batch.first, log.start), batch.last + 1):
+                if between or (log.topic, log.partition, offset) in case.at_rest:
+                    case.add("unprotected", log.topic, log.partition, offset)
+
+
+def _together(case: Case, stage: Stage, written: list[Written], commits: list[Commit]) -> None:
+    """What one transaction of a worker wrote and committed is in one transaction of the log: that of most of it."""
+    mine: dict[Owner, list[tuple[tuple[str, int, int], tuple[int, int]]]] = defaultdict(list)
+    for record in written:
+        log = case.logs.get(record.place[:2])
+        decision = _decision(log.at(record.place[2]) if log else None)
+        if record.owner is not None and decision is not None:
+            mine[record.owner].append((record.place, decision))
+    for commit in commits:
+        decision = _decision(commit.batch)
+        if commit.owner in mine and decision is not None:
+            mine[commit.owner].append(((stage.source, commit.partition, commit.position), decision))
+    for held in mine.values():
+        (own, _), *others = Counter(decision for _, decision in held).most_common()
+        for place, decision in held if others else []:
+            if decision != own:
+                case.add("unprotected", *place)
+
+
+def _decision(batch: Batch | None) -> tuple[int, int] | None:
+    return batch.span.decision if batch and batch.span and batch.fate == "visible" else None
