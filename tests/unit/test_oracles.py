@@ -44,7 +44,9 @@ def test_both_oracles_say_the_same(
         _, run, says = wrong[0]
         if run:
             run.write(tmp_path / "smallest")
-        pytest.fail(f"{len(wrong)} of {len(cases)} differ; the smallest ({tmp_path / 'smallest'}): {says}", pytrace=False)
+        pytest.fail(
+            f"{len(wrong)} of {len(cases)} differ; the smallest ({tmp_path / 'smallest'}): {says}", pytrace=False
+        )
     broken = sum(bool(told.findings) for _, told in cases)
     assert broken > CASES / 4, f"only {broken} of {len(cases)} cases had anything to find"
 
