@@ -30,6 +30,7 @@ from onceproof.harness.record.history import Events
 _KEY = "max.message.bytes"
 _REFUSED = "100"  # bytes: a batch of records is larger, a batch with a marker (78 bytes) is not
 _ALLOWED = "1048588"  # bytes: Kafka's default
+_LEADER = "controller-leader"
 _HEAL_DEADLINE_S = 30.0
 
 
@@ -67,8 +68,15 @@ class RefuseWrites:
 
         return undo
 
-    def draw(self, chance: Chance) -> Mapping[str, Any]:
-        """Return keys that refuse the records for an output topic for 1.5 to 2.9 seconds."""
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that refuse the records for an output topic for 1.5 to 2.9 seconds.
+
+        None in a period in which a fault affects the leader of the controllers, who must set the topic's configuration
+        back. No later fault of the period will affect it.
+        """
+        if chance.drawn == _LEADER:
+            return None
+        chance.nodes = [role for role in chance.nodes if role != _LEADER]
         return {"topic": chance.dice.choice(chance.topics), "lasts_s": chance.seconds(1.5, 2.9)}
 
     def missing(self, fault: PlannedFault[RefuseWritesSpec], events: Events) -> str | None:

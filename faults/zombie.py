@@ -4,7 +4,7 @@
     name = "zombie"
     when = { worker = 0, phase = "produced", count = 20 }
     past = ["session"]               # default; "transaction": the coordinator has aborted its transaction
-    fenced = "generation"            # or "epoch", or "never"
+    fenced = "generation"            # or "epoch", "either", or "never"
     lasts_s = 60                     # default: deadline for each of the time-outs to take effect
 
 The worker is resumed when every time-out in `past` has taken effect: for `session`, the group has given its partitions
@@ -15,6 +15,7 @@ must then meet:
                  are refused with an abortable error (KIP-447)
     never        past its session, offsets sent: the successor must wait, since the pending offsets are unstable
                  (KIP-447), and the zombie's commit succeeds; or stopped after its commit: it joins its group again
+    either       one of both: other faults may delay a worker past its transaction's time-out as well
     epoch        past its transaction's time-out, or past its session where a successor initialises the same
                  transactional id: the producer epoch was raised, and its requests are refused with a fatal error
                  (KIP-98)
@@ -53,7 +54,7 @@ class ZombieSpec(FaultSpec):
     - `when`: the worker that is stopped, the phase and the transaction; required.
     - `past`: the time-outs that must have taken effect, `session` (default), `transaction` or both. With `transaction`,
       the phase must be one with an open transaction: `produced`, `offsets-sent` or `before-commit`.
-    - `fenced`: how the worker must be fenced, by `generation` or by `epoch`, or `never`.
+    - `fenced`: how the worker must be fenced, by `generation`, by `epoch` or by `either` of them, or `never`.
     - `lasts_s`: deadline in seconds for each time-out to take effect, 60 by default, 600 at most.
     """
 
@@ -141,12 +142,13 @@ class Zombie:
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that stop a worker before it sends its offsets, or None if every worker is already hit.
 
-        It is to be fenced by generation past its session, or by epoch past both time-outs.
+        It is to be fenced past its session, or by epoch past both time-outs. Past its session, other faults of the
+        period decide whether that is by generation or by epoch.
         """
         worker = chance.worker()
         if worker is None:
             return None
-        past, fenced = chance.dice.choice(((["session"], "generation"), (["session", "transaction"], "epoch")))
+        past, fenced = chance.dice.choice(((["session"], "either"), (["session", "transaction"], "epoch")))
         count = max(1, round(chance.at_s * _TRANSACTIONS_PER_S))
         return {"when": {"worker": worker, "phase": "produced", "count": count}, "past": past, "fenced": fenced}
 

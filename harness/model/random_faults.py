@@ -32,6 +32,7 @@ class Chance:
     `at_s`          the start of the fault, in seconds after the first inputs were sent
     `workers`       the workers that no fault of this period affects yet
     `nodes`         the roles of nodes to choose from; empty once a fault of this period affects a node
+    `drawn`         the role of that node
     """
 
     dice: random.Random
@@ -40,6 +41,7 @@ class Chance:
     at_s: float
     workers: list[int]
     nodes: list[str] = field(default_factory=list)
+    drawn: str | None = None
 
     def worker(self) -> int | None:
         """Draw a worker that no other fault of this period affects; None if there is none."""
@@ -51,6 +53,7 @@ class Chance:
             return None
         role = self.dice.choice(self.nodes)
         self.nodes.clear()
+        self.drawn = role
         return role
 
     def seconds(self, low: float, high: float) -> float:
