@@ -29,7 +29,8 @@ def add(subcommands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each scenario, and return 0 if all of them can be run, otherwise 2."""
-    from onceproof.cli.commands import AS_EXPECTED, BAD_INPUT, find
+    from onceproof.cli.commands import AS_EXPECTED, BAD_INPUT
+    from onceproof.cli.scenarios import find
     from onceproof.suite import preflight
 
     loaded: list[tuple[Path, Scenario]] = []

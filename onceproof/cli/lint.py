@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from onceproof.cli import commands, terminal
+from onceproof.cli import scenarios, terminal
 from onceproof.harness.artifacts import clients, images, jars
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
@@ -47,7 +47,7 @@ def command(options: argparse.Namespace) -> int:
     from onceproof.run.run import Run
     from onceproof.suite import preflight
 
-    files = commands.find(options.scenario)
+    files = scenarios.find(options.scenario)
     if len(files) > 1:
         raise BadInput(f"{options.scenario}: one scenario is expected, and this folder has {len(files)}")
     loaded = without_faults(scenario.load(files[0]), kafka=options.kafka)

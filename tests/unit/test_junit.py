@@ -48,7 +48,7 @@ def test_a_reason_with_control_characters(capsys: pytest.CaptureFixture[str]) ->
     judged = results("nul \x00, escape \x1b[2J")
     failure = ElementTree.fromstring(junit("onceproof", [_case(judged)]))[0][0]
     assert failure.text == "harness-error: nul \ufffd, escape \ufffd[2J"
-    commands._print_results(judged)
+    commands.print_results(judged)
     told = capsys.readouterr().out
     assert "\x1b[2J" not in told and "\x00" not in told
     assert "[bold]markup[/] <b>: unknown" in told and "(expected [red]valid[/])" in told

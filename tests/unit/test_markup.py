@@ -17,12 +17,12 @@ _SHOWN = "K-1 [/bold] \ufffd[2J<b>"
 
 
 def test_a_table_shows_markup_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    commands._table(["issue"], [(_ISSUE,), ("[red]x[/red]",)])
+    commands.table(["issue"], [(_ISSUE,), ("[red]x[/red]",)])
     assert [line.strip() for line in capsys.readouterr().out.splitlines()] == ["issue", _SHOWN, "[red]x[/red]"]
 
 
 def test_a_line_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
-    commands._say(_ISSUE)
+    commands.say(_ISSUE)
     assert capsys.readouterr().out == f"{_SHOWN}\n"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.cli import commands
+from onceproof.cli import scenarios
 from onceproof.cli.main import main
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
@@ -197,7 +197,7 @@ def test_a_soak_continues_in_the_folder_that_is_resumed(
     monkeypatch.chdir(tmp_path)
     for name in ("machine", "check"):
         monkeypatch.setattr(preflight, name, lambda *_: None)
-    monkeypatch.setattr(commands, "_prepare", list)
+    monkeypatch.setattr(scenarios, "prepare", list)
     command = ["soak", "copy-broker-killed", "--count", "2", "--seed", "0", "--resume", str(tmp_path)]
     assert main(command) == 1  # one of two runs was unknown
     assert "| runs | 2 |" in (tmp_path / "soak.md").read_text()

@@ -1,0 +1,117 @@
+"""The command `onceproof run`: run a scenario, or all scenarios of a folder."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onceproof.cli import commands, scenarios, values
+from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
+from onceproof.harness.base.progress import Progress
+from onceproof.harness.model import plan, scenario
+from onceproof.harness.model.scenario import Scenario
+
+if TYPE_CHECKING:
+    from onceproof.harness.record.results import Results
+    from onceproof.run.run import Run
+    from onceproof.suite.batch import Line
+
+
+def add(subcommands: Any) -> None:
+    """Add the command to the parser of the command line."""
+    run = subcommands.add_parser("run", help="run a scenario")
+    run.add_argument("scenario", type=Path, help="a TOML file, a folder of them, or a name that `onceproof list` shows")
+    run.add_argument(
+        "--seed", type=values.seed, help="seed of the first run, incremented for each later run (default: random)"
+    )
+    run.add_argument(
+        "--kafka",
+        metavar="VERSION",
+        help=f"a release such as 4.1.2, 4.1.x, latest or latest-1 (default: the scenario's, or {DEFAULT_KAFKA})",
+    )
+    run.add_argument("--client", type=values.client, help="librdkafka, java, or one version of these: java==3.9.2")
+    run.add_argument(
+        "--feature",
+        type=values.level,
+        action=values.Features,
+        default={},
+        metavar="NAME=LEVEL",
+        help="level of a broker feature: transaction.version=1",
+    )
+    run.add_argument("--group-protocol", choices=["classic", "consumer"], help="protocol of the consumer group")
+    run.add_argument(
+        "--twin", action="store_true", help="leave out the faults on single requests; the run must then be valid"
+    )
+    run.add_argument("--faults", choices=["random"], help="add faults that are drawn from the seed")
+    run.add_argument("--no-faults", action="store_true", help="leave out all faults; the run is then vacuous")
+    run.add_argument("--count", type=values.positive, default=1, metavar="N", help="run each scenario N times")
+    run.add_argument(
+        "--mode",
+        choices=["full", "ledger"],
+        default="full",
+        help="full: read the input topic; ledger: trust the acknowledgements (default: full)",
+    )
+    run.add_argument("--dry-run", action="store_true", help="check the scenario, print the plan, and run nothing")
+    run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
+    run.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the run's folder (default: runs)")
+    run.add_argument("--quiet", action="store_true", help="print the verdict only")
+    run.add_argument(
+        "--spark-master", default="local[2]", help="Spark master for collecting and judging (default: local[2])"
+    )
+    run.set_defaults(command=command)
+
+
+def command(options: argparse.Namespace) -> int:
+    """Run a scenario, or all scenarios in a folder, and print each verdict with the path of its report."""
+    from onceproof.suite import batch, preflight
+
+    files = scenarios.find(options.scenario)
+    loaded = {path: scenarios.with_options(scenario.load(path), options) for path in files}
+    preflight.writable(options.runs)
+    preflight.machine(options.spark_master)
+    for path, each in loaded.items():
+        preflight.check(each, str(path))
+    seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    runs = [(each, seed + number) for number in range(options.count) for each in loaded.values()]
+    named = {each.name: str(path) for path, each in loaded.items()} if len(files) > 1 else {}
+    if options.dry_run:
+        for each, seed in runs:
+            commands.say(plan.make(each, seed).to_json().rstrip())
+        return commands.AS_EXPECTED
+    scenarios.prepare((each.cluster.version, each.workload.client) for each in loaded.values())
+
+    def named_command(each: Scenario, seed: int) -> str:
+        said = scenarios.repeat_command(each, seed, named.get(each.name, str(options.scenario)))
+        said += (" --faults random" if options.faults else "") + (" --no-faults" if options.no_faults else "")
+        return said + (" --mode ledger" if options.mode == "ledger" else "") + (" --twin" if options.twin else "")
+
+    statuses = [commands.AS_EXPECTED]
+
+    def done(one: Run, results: Results, line: Line) -> None:
+        commands.print_results(results)
+        commands.say(f"report: {one.folder / 'report.html'}")
+        commands.say(
+            f"seconds of each phase: {', '.join(f'{name} {spent:g}' for name, spent in line.phases.items())}; "
+            f"total: {line.seconds:.1f}"
+        )
+        statuses.append(commands.status(results))
+
+    folder = options.runs if len(runs) == 1 else options.runs / datetime.now(UTC).strftime("all-%Y%m%dT%H%M%S")
+    with Progress(quiet=options.quiet) as progress:
+        how = batch.Options(
+            folder=folder,
+            progress=progress,
+            command=named_command,
+            master=options.spark_master,
+            mode=options.mode,
+            keep=options.keep,
+            faults=not options.no_faults,
+        )
+        lines = batch.run(runs, how, done)
+    if len(runs) > 1:
+        met = sum(line.as_expected for line in lines)
+        commands.say(f"{met} of {len(lines)} runs as expected: {batch.write_page(lines, folder)}")
+    return max(statuses)

@@ -1,0 +1,51 @@
+"""The command `onceproof soak`: run many plans with random faults, and summarise them."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from onceproof.cli import commands, scenarios, values
+from onceproof.harness.base import paths
+from onceproof.harness.base.progress import Progress
+from onceproof.harness.model import scenario
+
+
+def add(subcommands: Any) -> None:
+    """Add the command to the parser of the command line."""
+    soak = subcommands.add_parser("soak", help="run many plans with random faults and summarise them")
+    soak.add_argument("scenarios", type=Path, nargs="*", help="TOML files or folders (default: scenarios/soak)")
+    soak.add_argument("--count", type=values.positive, default=50, metavar="N", help="number of runs (default: 50)")
+    soak.add_argument(
+        "--seed", type=values.seed, default=1, help="seed of the first run, incremented for each later run (default: 1)"
+    )
+    soak.add_argument(
+        "--runs", type=Path, default=Path("runs/soak"), help="parent of the runs' folders (default: runs/soak)"
+    )
+    soak.add_argument(
+        "--resume", type=Path, metavar="FOLDER", help="continue the soak in this folder, after the runs that it has"
+    )
+    soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
+    soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    soak.set_defaults(command=command)
+
+
+def command(options: argparse.Namespace) -> int:
+    """Execute a soak, and print and write its summary."""
+    from onceproof.suite import batch, preflight, soak
+
+    wanted = options.scenarios or [paths.scenarios_dir() / "soak"]
+    loaded = [scenarios.with_random(scenario.load(file)) for path in wanted for file in scenarios.find(path)]
+    before = soak.read(options.resume / "soak.json") if options.resume else None
+    folder = preflight.writable(options.resume or options.runs)
+    preflight.machine(options.spark_master)
+    for each in loaded:
+        preflight.check(each, each.name)
+    scenarios.prepare((each.cluster.version, each.workload.client) for each in loaded)
+    with Progress(quiet=options.quiet) as progress:
+        how = batch.Options(
+            folder=folder, progress=progress, master=options.spark_master, command=scenarios.repeat_command
+        )
+        done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=commands.say, done=before)
+    (folder / "soak.md").write_text(done.summary())
+    commands.say(done.summary())
+    return commands.AS_EXPECTED if done.held else commands.NOT_AS_EXPECTED

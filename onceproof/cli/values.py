@@ -1,0 +1,77 @@
+"""The values that options of the command line take. Each parser raises ArgumentTypeError with what is allowed."""
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import Any
+
+from onceproof.harness.artifacts.clients import CLIENT
+from onceproof.harness.model.spec import FEATURE
+
+_DIGITS_MAX = 30
+
+
+def between(low: int, high: int) -> Callable[[str], int]:
+    """A parser of whole numbers from `low` to `high`, which may have underscores."""
+
+    def parse(text: str) -> int:
+        written = re.fullmatch(r"[0-9]+(_[0-9]+)*", text) and len(text) <= _DIGITS_MAX
+        if not written or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number from {low} to {high:_}")
+        return int(text)
+
+    return parse
+
+
+positive, records, seed = between(1, 100_000), between(1, 1_000_000_000), between(0, 2**63 - 1)
+
+
+def client(text: str) -> str:
+    """A client library, or one version of it."""
+    if not re.fullmatch(CLIENT, text):
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: librdkafka, java, or one version of these: java==3.9.2")
+    return text
+
+
+def protocol(text: str) -> str:
+    """A group protocol."""
+    if text not in ("classic", "consumer"):
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: classic, consumer")
+    return text
+
+
+def levels(text: str) -> tuple[str, list[int]]:
+    """A feature with several levels."""
+    name, _, given = text.partition("=")
+    if not re.fullmatch(FEATURE, name) or not re.fullmatch(r"[0-9]{1,5}(,[0-9]{1,5})*", given):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: expected NAME=LEVEL, such as transaction.version=2")
+    return name, [int(each) for each in given.split(",")]
+
+
+def level(text: str) -> tuple[str, int]:
+    """A feature with one level."""
+    name, given = levels(text)
+    if len(given) > 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: only one level is allowed here")
+    return name, given[0]
+
+
+def listed(one: Callable[[str], str]) -> Callable[[str], list[str]]:
+    """A parser of values that are separated by commas."""
+    return lambda text: [one(part) for part in text.split(",")]
+
+
+class Features(argparse.Action):
+    """Collect NAME=LEVEL options into a mapping."""
+
+    def __call__(self, _parser: object, options: argparse.Namespace, value: Any, _option: str | None = None) -> None:
+        """Add one."""
+        setattr(options, self.dest, {**getattr(options, self.dest), value[0]: value[1]})
+
+
+def sizes(text: str) -> list[int]:
+    """Sizes of records, separated by commas."""
+    given = [positive(part) for part in text.split(",")]
+    if not all(64 <= size <= 1_000_000 for size in given):
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed: sizes from 64 to 1000000 bytes, separated by commas")
+    return given
