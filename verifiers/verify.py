@@ -115,7 +115,7 @@ def verify(
         counts=counts,
         versions=versions,
         mode=mode,
-        lints=None if damage else lints.lints(folder, declaration.read(folder)),
+        lints=None if damage else lints.lints(folder, declaration.read(folder), faults=bool(planned.faults)),
         issue=bug.issue if bug else "",
         result=met.result,
     )

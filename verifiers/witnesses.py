@@ -79,7 +79,7 @@ def _judge(tables: Tables) -> Judged:
     theirs = _by_transaction(tables)
     seen: dict[Key, dict[str, dict[str, Any]]] = {}
     of: dict[Key, Key | None] = {}
-    for worker, event in told:
+    for worker, event in (each for each in told if each[1]["event"] != "assigned"):
         mine = worker, event["incarnation"], event["transaction"]
         if event["event"] == "begin":
             of[mine] = _own(began, worker, event)

@@ -4,6 +4,7 @@ Runs are tried on Linux with Docker's own engine. `unsupported` names in one lin
 `onceproof doctor` says. What is known of other machines is nevertheless here, in one place.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -13,7 +14,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import psutil
+
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _WATCH_S = 0.5
 # Becomes another program, which the kernel kills when its parent ends. The setting is kept over exec (prctl(2)).
 _BECOME = f"""
@@ -41,6 +45,25 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_WATCH_S)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of processes whose own parent, a descendant of this process, ends (prctl(2))."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_descendants(deadline_s: float) -> None:
+    """Kill every descendant of this process, and wait until they have ended, for `deadline_s` seconds at most."""
+    deadline = time.monotonic() + deadline_s
+    while time.monotonic() < deadline:
+        alive = psutil.Process().children(recursive=True)
+        if not alive:
+            return
+        for each in alive:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        psutil.wait_procs(alive, timeout=_WATCH_S)
 
 
 def ending_with_parent(command: Sequence[str]) -> list[str]:

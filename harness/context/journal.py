@@ -1,8 +1,8 @@
 """The journal of requests: what the clients of the workers asked the brokers for, and what they were told.
 
 The request proxy reports each request of these APIs, with its response: Produce, OffsetCommit, OffsetFetch, JoinGroup,
-InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit and ConsumerGroupHeartbeat. Of the Fetch
-requests, it reports the first one of each connection, without the response.
+SyncGroup, InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, TxnOffsetCommit and ConsumerGroupHeartbeat. Of
+the Fetch requests, it reports the first one of each connection, without the response.
 
     tables/requests.parquet    one row for each request (`harness/record/tables.py`)
 """
@@ -63,23 +63,23 @@ class Journal:
             rows = sorted(self._rows, key=lambda row: float(row["at"]))
         for row in rows:
             row |= {
-                each: json.dumps(_named(row[each], names)) for each in ("request", "response") if row[each] is not None
+                each: json.dumps(named(row[each], names)) for each in ("request", "response") if row[each] is not None
             }
         pq.write_table(pa.Table.from_pylist(rows, REQUESTS.arrow), target)
         return len(rows)
 
 
-def _named(body: Any, names: Mapping[str, str]) -> Any:
+def named(body: Any, names: Mapping[str, str]) -> Any:
     """Return a body in which whatever has the id of a topic has its name as well."""
     if isinstance(body, list):
-        return [_named(each, names) for each in body]
+        return [named(each, names) for each in body]
     if not isinstance(body, dict):
         return body
-    named = {key: _named(each, names) for key, each in body.items()}
-    known = names.get(named.get("topicId", ""))
+    whole = {key: named(each, names) for key, each in body.items()}
+    known = names.get(whole.get("topicId", ""))
     if known is None:
-        return named
-    return {**named, **({"topic": known} if "partition" in named else {"name": known})}
+        return whole
+    return {**whole, **({"topic": known} if "partition" in whole else {"name": known})}
 
 
 def _key(event: Mapping[str, Any]) -> tuple[str, int, int]:

@@ -30,9 +30,13 @@ _OBSERVERS_DEADLINE_S = 75.0  # on a slow machine an observer may still wait for
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """The names of the modules that run as worker, generator and observer, which are not part of the harness."""
+    """The names of the modules that run as processes, which are not part of the harness.
+
+    `supervisor` runs an instance of an application in place of a worker.
+    """
 
     worker: str
+    supervisor: str
     generator: str
     observer: str
 

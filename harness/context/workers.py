@@ -26,6 +26,7 @@ from onceproof.harness.record.events import (
     Outcome,
 )
 from onceproof.harness.record.history import History
+from onceproof.harness.record.narrator import Narrator
 
 _RESTARTS_MAX = 60
 _RESTART_PAUSE_S = 0.3
@@ -58,6 +59,15 @@ class Workers(Processes):
         self._kept_down: set[int] = set()
         self._once: set[int] = set()
         self._taken_over: dict[int, set[int]] = {}
+        self._prepare()
+
+    @property
+    def narrator(self) -> Narrator | None:
+        """What the requests of an application tell; None for onceproof's own workers, who tell it themselves."""
+        return None
+
+    def _prepare(self) -> None:
+        """Prepare what a class that derives from this one needs."""
 
     def start(self) -> None:
         """Start the workers, the observers and the generator, which sends no input before `send_load`."""
@@ -157,11 +167,8 @@ class Workers(Processes):
         work, pipeline = self._plan.scenario.workload, self._workload
         stage = worker % len(self._names.read)
         group, topic = self._names.read[stage]
-        with self._lock:
-            incarnation = self._incarnations.get(worker, 0) + 1
-            self._incarnations[worker] = incarnation
-        if incarnation > _RESTARTS_MAX:
-            self.failures.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and ended each time")
+        incarnation = self._next_incarnation(worker)
+        if incarnation is None:
             return
         stops = [
             {"phase": when.phase, "count": when.count, "fault": fault.id + moment}
@@ -207,6 +214,16 @@ class Workers(Processes):
         }
         extra = {"incarnation": incarnation}
         self._start_process(f"worker-{worker}", self._programs.worker, config, extra, clients.prepare(work.client))
+
+    def _next_incarnation(self, worker: int) -> int | None:
+        """Return the number of a worker's next incarnation; None if there were too many."""
+        with self._lock:
+            incarnation = self._incarnations.get(worker, 0) + 1
+            self._incarnations[worker] = incarnation
+        if incarnation <= _RESTARTS_MAX:
+            return incarnation
+        self.failures.crashes.append(f"worker-{worker} was started {_RESTARTS_MAX} times and ended each time")
+        return None
 
     def _start_again(self, worker: int) -> None:
         """Start the next incarnation of a worker. An error ends the run, since nobody waits for the result."""

@@ -3,6 +3,7 @@
     name = "copy-broker-killed"
     about = "…"
     [cluster]           system, version, features, settings
+    [app]               command, env: an application in place of the workers
     [workload]          name, workers, records, records_per_s, …
     [client.config]     configuration of the Kafka clients, by the client's own names
     [[faults]]          name, and the start: at_s, or when = { worker, phase, count }, or after = 0 (a healed fault)
@@ -26,6 +27,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.base.redaction import HIDDEN, Redaction
 from onceproof.harness.model import registry, targets
+from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
 from onceproof.harness.model.spec import (
     FAULTS_MAX,
@@ -36,8 +38,10 @@ from onceproof.harness.model.spec import (
     Strict,
     WorkloadSpec,
 )
+from onceproof.harness.model.workload import Workload
 
 _BYTES_MAX = 1_000_000
+_OF_WORKERS = ("abort", "replace")
 # With another value of these, a client would not take part in the run, or would do so under another name.
 _OURS = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "transactional.id")
 FindingClass = Literal[
@@ -112,6 +116,7 @@ class Scenario(Strict):
     - `about`: a description of one or two sentences, which the report prints.
     - `cluster`: the cluster that the run needs.
     - `workload`: the pipeline that runs on the cluster, its load and its clients.
+    - `app`: an application that runs in place of onceproof's own workers; the workload says what it must do.
     - `client`: the table `[client.config]`, configuration of the Kafka clients of the workers, the generator and the
       observers, by the clients' own names. It overrides the harness's settings, except addresses and names. What is
       written or printed has the names, and the values only of settings that are known to contain no secret.
@@ -127,6 +132,7 @@ class Scenario(Strict):
     about: Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec
+    app: AppSpec | None = None
     client: dict[Literal["config"], dict[str, str | int | float | bool]] = Field(default_factory=dict, repr=False)
     faults: tuple[Any, ...] = ()
     checks: Annotated[tuple[str, ...], Field(strict=False, max_length=100)] = ()
@@ -238,6 +244,7 @@ def _cross_check(scenario: Scenario, where: str) -> None:
         raise BadInput(f"{where}: workload.name: {error}") from None
     if workload.intermediate_topic and work.workers < 2:
         raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, because a chain has two services")
+    _check_app(scenario, workload, where)
     if work.message_timeout_ms > work.transaction_timeout_ms:
         says = f"{work.message_timeout_ms}; allowed: at most transaction_timeout_ms, {work.transaction_timeout_ms}"
         raise BadInput(f"{where}: workload.message_timeout_ms: {says}")
@@ -254,6 +261,25 @@ def _cross_check(scenario: Scenario, where: str) -> None:
             raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")
         if problem := targets.wrong(fault, work, workload):
             raise BadInput(f"{where}: faults[{index}].{problem}")
+
+
+def _check_app(scenario: Scenario, workload: Workload, where: str) -> None:
+    """Check that an application can do what the workload says: it has no part of onceproof's own in it."""
+    if scenario.app is None:
+        return
+    if topic := scenario.app.unknown_topic(workload.topics):
+        allowed = ", ".join(f"{{topic:{each}}}" for each in ("input", *workload.topics))
+        raise BadInput(f"{where}: app: {{topic:{topic}}}: allowed: {allowed}")
+    if workload.intermediate_topic or workload.aggregate:
+        says = f"{scenario.workload.name}; allowed with [app]: a workload without totals and without a second service"
+        raise BadInput(f"{where}: workload.name: {says}")
+    if workload.wiring.assignment != "group" or not workload.claim.transactional:
+        says = f"{scenario.workload.name}; allowed with [app]: a workload with a group and transactions"
+        raise BadInput(f"{where}: workload.name: {says}")
+    for index, fault in enumerate(scenario.faults):
+        if fault.name in _OF_WORKERS or (fault.when is not None and fault.when.phase == "polled"):
+            says = f"{fault.name}: not of an application, since it needs onceproof's own worker"
+            raise BadInput(f"{where}: faults[{index}].name: {says}")
 
 
 def _first(error: ValidationError, model: type[BaseModel]) -> str:

@@ -1,29 +1,36 @@
 """Tells the transactions of workers from their clients' requests, in the words in which workers tell their own.
 
 The journal has what a client sent and what it was told (`harness/context/journal.py`). From that follow the events
-`begin`, `invoke` and `outcome` of a history:
+`begin`, `invoke`, `outcome` and `assigned` of a history:
 
     AddPartitionsToTxn, AddOffsetsToTxn, a transactional Produce     begin, if no transaction of the id is open
     TxnOffsetCommit                                                  the offsets that the transaction read up to
     Produce and its response                                         the outputs, with their offsets
     EndTxn                                                           invoke, if it is to commit
     the response of EndTxn                                           outcome: ok, fail (an abort), or info (an error)
+    the response of SyncGroup or ConsumerGroupHeartbeat              assigned
 
 A client repeats an EndTxn of which it got no answer, or a retriable error; that is the same transaction. A transaction
 whose EndTxn was never answered has no outcome before its client begins the next one; it is `info` then. What cannot be
 seen is what a worker polled: a transaction's inputs begin where the previous one of the same process ended.
 """
 
-from collections.abc import Callable, Mapping
+import base64
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+_SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT = 14, 68
 _PRODUCE, _OFFSET_FETCH, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TXN, _TXN_OFFSET_COMMIT = 0, 9, 24, 25, 26, 28
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS
 _RETRIABLE = (14, 15, 16, 51)
 _NONE = 0
+_SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
 Emit = Callable[[int, dict[str, Any]], None]
 Place = tuple[str, int]
+Owner = tuple[int, int, int]
+_BATCH = ("producerId", "producerEpoch", "topic", "partition", "baseSequence")
 
 
 @dataclass
@@ -55,17 +62,34 @@ class Narrator:
     """Follows the requests of all workers of a run. `emit` is called with a worker and an event without its source.
 
     `read` maps a worker to the topic that it reads. Requests and responses are taken in the order of their times.
+
+    `batches` maps each batch that was sent (producer id, epoch, topic, partition, base sequence) to the transaction
+    (worker, incarnation, number) that sent it first; `positions` maps what was sent as a committed offset (producer id,
+    epoch, partition, offset) to the transactions that sent it, in their order.
     """
 
     def __init__(self, *, read: Callable[[int], str], emit: Emit) -> None:
         self._read, self._emit = read, emit
         self._processes: dict[int, _Process] = {}
+        self.batches: dict[tuple[Any, ...], Owner] = {}
+        self.positions: dict[tuple[Any, ...], list[Owner]] = {}
         self._of_connection: dict[tuple[str, int], _Process] = {}
         self._numbers: dict[int, int] = {}
 
     def started(self, worker: int, incarnation: int) -> None:
         """Note that a process of a worker was started: connections that are opened from now on are its own."""
         self._processes[worker] = _Process(worker, incarnation)
+
+    def ended(self, worker: int, at: float) -> None:
+        """Note that the process of a worker has ended.
+
+        A transaction whose commit it had asked for, without an answer, is `info`; any other open one was never to be
+        committed, and is `fail`.
+        """
+        process = self._processes[worker]
+        for each in process.open.values():
+            if not each.ended:
+                self._end(process, each, at, "info" if each.committed else "fail")
 
     def asked(self, row: Mapping[str, Any], body: Mapping[str, Any]) -> "_Transaction | None":
         """Take a request: a row of the table `requests`, with its body. Returns the transaction to which it belongs."""
@@ -86,6 +110,8 @@ class Narrator:
         process = self._of_connection[row["link"], row["connection"]]
         if row["api"] == _OFFSET_FETCH:
             self._fetched(process, response)
+        elif row["api"] in (_SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT):
+            self._assigned(process, response, row["answered"])
         elif transaction is None:
             return
         elif row["api"] == _PRODUCE:
@@ -104,7 +130,9 @@ class Narrator:
         if not name:
             return None
         if api in (_PRODUCE, _ADD_PARTITIONS, _ADD_OFFSETS, _TXN_OFFSET_COMMIT):
-            return self._begun(process, name, at)
+            begun = self._begun(process, name, at)
+            self._note(begun, api, body)
+            return begun
         if api != _END_TXN:
             return None
         current = process.open.get(name)
@@ -126,18 +154,48 @@ class Narrator:
         self._tell(process, at, "begin", transaction=number)
         return begun
 
+    def _note(self, transaction: _Transaction, api: int, body: Mapping[str, Any]) -> None:
+        """Note to which transaction the batches of a Produce, or the offsets of a TxnOffsetCommit, belong."""
+        owner = transaction.worker, transaction.incarnation, transaction.number
+        if api == _PRODUCE:
+            for batch in body.get("batches", ()):
+                key = tuple(batch.get(name) for name in _BATCH)
+                self.batches.setdefault(key, owner)
+        elif api == _TXN_OFFSET_COMMIT:
+            for each in self._read_by(transaction.worker, body):
+                sent = (
+                    body.get("producerId"),
+                    body.get("producerEpoch"),
+                    each["partitionIndex"],
+                    each["committedOffset"],
+                )
+                known = self.positions.setdefault(sent, [])
+                if owner not in known:
+                    known.append(owner)
+
+    def _read_by(self, worker: int, body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield what a request or response has of each partition of the topic that a worker reads."""
+        for topic in body.get("topics", ()):
+            if topic.get("name") == self._read(worker):
+                yield from topic["partitions"]
+
     def _positions(self, transaction: _Transaction, asked: Mapping[str, Any]) -> None:
-        for topic in asked.get("topics", ()):
-            if topic.get("name") == self._read(transaction.worker):
-                for each in topic["partitions"]:
-                    transaction.positions[each["partitionIndex"]] = each["committedOffset"]
+        for each in self._read_by(transaction.worker, asked):
+            transaction.positions[each["partitionIndex"]] = each["committedOffset"]
 
     def _fetched(self, process: _Process, told: Mapping[str, Any]) -> None:
         for group in told.get("groups", [told]):
-            for topic in group.get("topics", ()):
-                if topic.get("name") == self._read(process.worker):
-                    for each in topic["partitions"]:
-                        process.read_to[each["partitionIndex"]] = max(0, each["committedOffset"])
+            for each in self._read_by(process.worker, group):
+                process.read_to[each["partitionIndex"]] = max(0, each["committedOffset"])
+
+    def _assigned(self, process: _Process, told: Mapping[str, Any], at: float) -> None:
+        """Tell which partitions of its input a member has been assigned, if the response says so."""
+        assignment = told.get("assignment")
+        if told.get("errorCode", _NONE) != _NONE or not assignment:
+            return
+        given = _classic(assignment) if isinstance(assignment, str) else _of_consumer_protocol(assignment)
+        if mine := sorted(given.get(self._read(process.worker), ())):
+            self._tell(process, at, "assigned", partitions=mine)
 
     def _end(self, process: _Process, transaction: _Transaction, at: float, how: str) -> None:
         transaction.ended = True
@@ -149,6 +207,30 @@ class Narrator:
         process.events += 1
         head = {"event": kind, "n": process.events, "t": round(at, 6), "incarnation": process.incarnation}
         self._emit(process.worker, {**head, **keys})
+
+
+def _classic(assignment: str) -> dict[str, list[int]]:
+    """Return topic → partitions of an assignment of the classic protocol: ConsumerProtocolAssignment, in Base64."""
+    data = base64.b64decode(assignment)
+    place = _SHORT.size  # after the version
+    (topics,) = _INT.unpack_from(data, place)
+    place += _INT.size
+    found = {}
+    for _ in range(topics):
+        (length,) = _SHORT.unpack_from(data, place)
+        place += _SHORT.size
+        name = data[place : place + length].decode()
+        place += length
+        (count,) = _INT.unpack_from(data, place)
+        place += _INT.size
+        found[name] = [_INT.unpack_from(data, place + _INT.size * index)[0] for index in range(count)]
+        place += _INT.size * count
+    return found
+
+
+def _of_consumer_protocol(assignment: Mapping[str, Any]) -> dict[str, list[int]]:
+    """Return topic → partitions of an assignment of the consumer protocol (KIP-848)."""
+    return {each.get("name", ""): each["partitions"] for each in assignment.get("topicPartitions", ())}
 
 
 def _acknowledged(transaction: _Transaction, asked: Mapping[str, Any], told: Mapping[str, Any]) -> None:

@@ -44,6 +44,16 @@ def passed_on(header: bytes, worker: int, incarnation: int, transaction: int, pa
     return header[: _length(_PLACE)] + b"%03d%05d%010d%05d%013d" % (worker, incarnation, transaction, partition, offset)
 
 
+def packed_owner(worker: int, incarnation: int, transaction: int) -> int:
+    """Return the integer `told_1` of a header with this transaction."""
+    return int(b"%03d%05d%010d" % (worker, incarnation, transaction))
+
+
+def packed_place_sql(partition: str, offset: str) -> str:
+    """Return Spark SQL for the integer `told_0` of a header with an input's partition and offset."""
+    return f"{partition} * {10 ** _PLACE[1].width}L + {offset}"
+
+
 def widths(*, intermediate: bool) -> list[int]:
     """Return the number of digits of each of the integers `told_0`, `told_1`, … into which the header is cut.
 

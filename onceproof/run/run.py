@@ -27,6 +27,7 @@ from onceproof.harness.cluster.exits import Exit, Exits
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Prepared, Wired
 from onceproof.harness.context.fault import fault as fault_named
+from onceproof.harness.context.instances import Instances
 from onceproof.harness.context.processes import Programs
 from onceproof.harness.context.workers import Workers
 from onceproof.harness.judge import vacuity
@@ -55,7 +56,12 @@ from onceproof.run.nemesis import Nemesis
 from onceproof.run.room import Room, keep
 from onceproof.workloads import processes
 
-PROGRAMS = Programs(worker=processes.WORKER, generator=processes.GENERATOR, observer=processes.OBSERVER)
+PROGRAMS = Programs(
+    worker=processes.WORKER,
+    supervisor=processes.SUPERVISOR,
+    generator=processes.GENERATOR,
+    observer=processes.OBSERVER,
+)
 _TOPIC_CONFIG = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -94,9 +100,8 @@ class Run:
         declaration.write(workload, self.folder)
         self.names = names(self.plan.digest, pool.next_run_number(cluster), workload)
         self.history = History(self.folder / "history.jsonl", self._redact)
-        self.workers = Workers(
-            self.plan, cluster, self.names, self.history, self.folder, programs=PROGRAMS, stops=faults
-        )
+        kind = Workers if scenario.app is None else Instances
+        self.workers = kind(self.plan, cluster, self.names, self.history, self.folder, programs=PROGRAMS, stops=faults)
         self.context = FaultContext(
             plan=self.plan, cluster=cluster, workers=self.workers, names=self.names, history=self.history
         )
@@ -317,6 +322,8 @@ class Run:
 
         def note(event: dict[str, Any]) -> None:
             if self.context.requests.takes(event):
+                if isinstance(self.workers, Instances):
+                    self.workers.hears(event)
                 return
             kind, rule = event.pop("event"), event.pop("rule")
             try:
@@ -332,7 +339,8 @@ class Run:
 
     def _reported_links(self) -> set[str]:
         """Return the links of the workers' lanes if the scenario wants their requests recorded, otherwise none."""
-        workers = self.plan.scenario.workload.workers if self.plan.scenario.collect.requests else 0
+        scenario = self.plan.scenario
+        workers = scenario.workload.workers if scenario.collect.requests or scenario.app else 0
         return {link for worker in range(workers) for link in topology.lane_links(topology.lane_of_worker(worker))}
 
     def wired_links(self) -> set[str]:

@@ -96,6 +96,11 @@ def test_what_breaks_no_rule(tmp_path: Path, requests: list[Request]) -> None:
     assert linted(tmp_path, *requests) == []
 
 
+def test_faults_may_make_transactions_long(tmp_path: Path) -> None:
+    linted(tmp_path, started(timeout_ms=500), produced(), ended())
+    assert lints.lints(tmp_path, registry.workload("copy"), faults=True) == []
+
+
 def test_read_uncommitted_is_one_of_a_topic_with_transactions_only(tmp_path: Path) -> None:
     fetch = FETCH, {"isolationLevel": 0}
     assert linted(tmp_path, JOIN, fetch, written="op-1-input") == ["read-uncommitted"]

@@ -46,7 +46,7 @@ from onceproof.harness.model import registry
 from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record import collected, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
-from onceproof.verifiers.collect import commits, segments, states, topics
+from onceproof.verifiers.collect import commits, owners, segments, states, topics
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
 from onceproof.verifiers.evidence.tables import PLACE
 from onceproof.verifiers.evidence.time_limit import Watch, limit_s
@@ -76,18 +76,28 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     pinned = pin(admin, partitions)
     facts = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pinned, **_standing(context, partitions)}
     bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
+    counts: Counter[str] = Counter()
+    log = _of_log(context, partitions, facts, tables) if "log-access" in context.cluster.system.capabilities else []
+    outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed")
+    if narrator := context.workers.narrator:
+        batches = dict(log).pop("batches")
+        counts["batches"] = batches()
+        log = [each for each in log if each[0] != "batches"]
+        senders = owners.ranges(narrator, tables / "batches.parquet", pinned)
+        outputs = {
+            role: owners.named(spark, frame, senders.get(context.names.topic(role), []), folder / "ledger")
+            for role, frame in outputs.items()
+        }
     work: list[tuple[str, Callable[[], int]]] = [
-        ("outputs", partial(_write, outputs, tables / "outputs.parquet" / f"topic={role}"))
-        for role, outputs in read_outputs(spark, bootstrap, context, pinned, "read_committed").items()
+        ("outputs", partial(_write, frame, tables / "outputs.parquet" / f"topic={role}"))
+        for role, frame in outputs.items()
     ]
+    work += log
     if mode == "full":
         inputs = read_inputs(spark, bootstrap, context, pinned)
         work.append(("inputs", partial(_write, inputs, tables / "inputs.parquet")))
-    if "log-access" in context.cluster.system.capabilities:
-        work += _of_log(context, partitions, facts, tables)
-    if context.plan.scenario.collect.requests:
+    if context.plan.scenario.collect.requests or narrator:
         work.append(("requests", lambda: context.requests.write(tables / "requests.parquet", admin.topic_names())))
-    counts: Counter[str] = Counter()
 
     def fill() -> None:
         # One table is planned or finished while another one is read.
@@ -142,6 +152,8 @@ def _of_log(
                 read[place], place[1], segments.replica(read[place], crc=False), groups=dict(names.read)
             )
         ]
+        if narrator := context.workers.narrator:
+            rows = list(owners.of_commits(narrator, rows))
         return _write_rows(rows, COMMITS, tables / "commits.parquet")
 
     def states_of() -> int:

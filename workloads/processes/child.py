@@ -29,12 +29,14 @@ class Child:
     - `config`: the configuration.
     - `begun`: set by the command `begin`.
     - `stopping`: set by the command `stop`, or when stdin is closed.
+    - `alone`: set when stdin is closed, as it is when the harness has ended.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.begun = threading.Event()
         self.stopping = threading.Event()
+        self.alone = threading.Event()
         self._go: dict[str, threading.Event] = {}
         self._abort: set[str] = set()
         self._write = threading.Lock()
@@ -45,16 +47,18 @@ class Child:
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
 
     @classmethod
-    def begin(cls) -> "Child":
+    def begin(cls, *, outlives: bool = False) -> "Child":
         """Read the configuration, and arrange for this process to be killed when the harness dies.
 
-        Exits with status 1 when the harness has died already.
+        A process that `outlives` the harness must end by itself when `alone` is set. Exits with status 1 when the
+        harness has died already.
         """
         line = sys.stdin.readline()
         if not line.endswith("\n"):
             os._exit(1)
         config = json.loads(line)
-        host.end_with_parent()
+        if not outlives:
+            host.end_with_parent()
         if os.getppid() != config["parent"]:  # the harness died before that call
             os._exit(1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the harness handles Ctrl-C
@@ -117,4 +121,5 @@ class Child:
                 self.stopping.set()
                 for gate in self._go.values():
                     gate.set()
+        self.alone.set()
         self.stopping.set()

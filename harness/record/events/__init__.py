@@ -62,6 +62,7 @@ from onceproof.harness.record.events.of_processes import (
     PositionReset,
     Ready,
     Sent,
+    Spawned,
     Started,
     WentOn,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "RunDescribed",
     "Scalar",
     "Sent",
+    "Spawned",
     "Stalled",
     "Started",
     "ToxiproxyRestarted",

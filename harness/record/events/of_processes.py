@@ -34,6 +34,13 @@ class Ready(ProcessEvent):
     client: str = ""
 
 
+class Spawned(ProcessEvent):
+    """An instance of an application was started; `group` is the number of its process group."""
+
+    kind: ClassVar = "spawned"
+    group: int
+
+
 class AtPhase(WorkerEvent):
     """A worker waits at a phase of transaction `transaction`, as planned for a fault."""
 

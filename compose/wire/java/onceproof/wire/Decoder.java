@@ -28,7 +28,7 @@ import org.apache.kafka.network.RequestConvertToJson;
  */
 final class Decoder {
     static final int FETCH = ApiKeys.FETCH.id;
-    private static final Set<Integer> REPORTED = Set.of(0, 8, 9, 11, 22, 24, 25, 26, 28, 68);
+    private static final Set<Integer> REPORTED = Set.of(0, 8, 9, 11, 14, 22, 24, 25, 26, 28, 68);
 
     private Decoder() {
     }

@@ -1,0 +1,194 @@
+"""The instances of an application, which run in place of onceproof's own workers.
+
+Each instance is a command of the scenario under a supervisor of its own. What it does is told by its requests: the
+narrator reports its transactions as the events of a worker. An instance that ends by itself is started again, as an
+orchestrator would do; one that ends several times in a row without a committed transaction ends the run.
+"""
+
+import heapq
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.cluster import topology
+from onceproof.harness.context.journal import named
+from onceproof.harness.context.process import Child
+from onceproof.harness.context.workers import Workers
+from onceproof.harness.record.events import Event, Spawned, parse
+from onceproof.harness.record.narrator import Narrator
+
+_SETTLES_S = 0.3
+_SPAWN_DEADLINE_S = 20.0
+
+
+class Instances(Workers):
+    """The instances of a run's application, and its other processes."""
+
+    def _prepare(self) -> None:
+        self._groups: dict[int, int] = {}
+        self._narration = Narration(
+            self._narrated, read=lambda _: self._names.input, names=cache(self._cluster.admin.topic_names)
+        )
+
+    @property
+    def narrator(self) -> Narrator:
+        """What the requests of the instances tell; complete after `settle` only."""
+        return self._narration.narrator
+
+    def hears(self, event: Mapping[str, Any]) -> None:
+        """Take an event of the request proxy about an instance's request or response."""
+        self._narration.hears(event)
+
+    def _start_worker(self, worker: int) -> None:
+        app = self._plan.scenario.app
+        assert app is not None
+        incarnation = self._next_incarnation(worker)
+        if incarnation is None:
+            return
+        bootstrap = self._cluster.bootstrap(topology.lane_of_worker(worker))
+        command, env = app.filled(self._names, worker, bootstrap)
+        config = {"command": command, "env": dict(env), "stop_s": app.stop_s, "client_config": {}}
+        self._groups.pop(worker, None)
+        self._narration.started(worker, incarnation)
+        extra: dict[str, Any] = {
+            "incarnation": incarnation,
+            "n": None,
+        }  # the numbers are those of what the requests tell
+        self._start_process(f"worker-{worker}", self._programs.supervisor, config, extra)
+
+    def pause(self, worker: int) -> None:
+        """Stop every process of an instance with SIGSTOP."""
+        self._signal(worker, signal.SIGSTOP)
+
+    def resume(self, worker: int) -> None:
+        """Resume every process of an instance with SIGCONT."""
+        self._signal(worker, signal.SIGCONT)
+
+    def kill(self, worker: int) -> None:
+        """Kill every process of an instance with SIGKILL, and start no further incarnation until `release`."""
+        with self._lock:
+            self._kept_down.add(worker)
+        self._signal(worker, signal.SIGKILL)
+        self._worker(worker).wait(_SPAWN_DEADLINE_S)
+
+    def stop_workers(self) -> None:
+        """Stop every instance, and tell what is left of its requests."""
+        super().stop_workers()
+        self._narration.flush()
+
+    def _signal(self, worker: int, number: signal.Signals) -> None:
+        group = until(
+            f"worker-{worker} to report its process", lambda: self._groups.get(worker, 0), deadline_s=_SPAWN_DEADLINE_S
+        )
+        with suppress(ProcessLookupError):
+            os.killpg(group, number)
+
+    def _remember(self, name: str, event: Event) -> None:
+        super()._remember(name, event)
+        if isinstance(event, Spawned):
+            self._groups[int(name.removeprefix("worker-"))] = event.group
+
+    def _narrated(self, worker: int, raw: dict[str, Any]) -> None:
+        name = f"worker-{worker}"
+        event = parse(raw)
+        self._remember(name, event)
+        self._history.append(name, event)
+
+    def _on_exit(self, name: str, extra: dict[str, Any]) -> Callable[[Child, int], None]:
+        ended = super()._on_exit(name, extra)
+
+        def told(child: Child, code: int) -> None:
+            if name.startswith("worker-"):
+                self._narration.ended(int(name.removeprefix("worker-")))
+            ended(child, code)
+
+        return told
+
+    def close(self) -> None:
+        """Kill every process that still runs, and end the narration. This call is idempotent."""
+        super().close()
+        self._narration.close()
+
+
+class Narration:
+    """Gives the narrator what the request proxy reports, in the order of the times at which it happened.
+
+    The proxy reports each connection in its order, but several connections in any order. So an event waits for 0.3 s.
+    """
+
+    def __init__(
+        self,
+        emit: Callable[[int, dict[str, Any]], None],
+        *,
+        read: Callable[[int], str],
+        names: Callable[[], Mapping[str, str]],
+    ) -> None:
+        """`read` is as for the narrator; `names` returns the names of topics by their ids."""
+        self._names = names
+        self.narrator = Narrator(read=read, emit=emit)
+        self._count = itertools.count()
+        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
+        self._asked: dict[tuple[str, int, int], tuple[Mapping[str, Any], Any]] = {}
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="narration", daemon=True)
+        self._thread.start()
+
+    def hears(self, event: Mapping[str, Any]) -> None:
+        """Take an event of the request proxy."""
+        key = event["link"], event["connection"], event.get("correlation", -1)
+        if event["event"] == "request":
+            self._put(event["at"], lambda: self._ask(key, {**event, "worker": topology.worker_of_link(event["link"])}))
+        elif event["event"] == "response":
+            self._put(event["at"], lambda: self._tell(key, event))
+
+    def started(self, worker: int, incarnation: int) -> None:
+        """Note that a process of a worker is about to be started."""
+        self._put(time.monotonic(), lambda: self.narrator.started(worker, incarnation))
+
+    def ended(self, worker: int) -> None:
+        """Note that the process of a worker has ended."""
+        self._put(time.monotonic(), lambda: self.narrator.ended(worker, time.monotonic()))
+
+    def flush(self) -> None:
+        """Tell everything that was reported so far, without waiting for what may have happened before."""
+        self._tell_until(float("inf"))
+
+    def close(self) -> None:
+        """Tell what is left, and end. This call is idempotent."""
+        self._closed.set()
+        self._thread.join()
+
+    def _ask(self, key: tuple[str, int, int], event: Mapping[str, Any]) -> None:
+        known = {**event, "body": named(event["body"], self._names())}
+        self._asked[key] = known, self.narrator.asked(known, known["body"])
+
+    def _tell(self, key: tuple[str, int, int], event: Mapping[str, Any]) -> None:
+        if known := self._asked.pop(key, None):
+            asked, transaction = known
+            body = named(event["body"], self._names())
+            self.narrator.told({**asked, "answered": event["at"]}, asked["body"], body, transaction)
+
+    def _put(self, at: float, step: Callable[[], None]) -> None:
+        with self._lock:
+            heapq.heappush(self._waiting, (at, next(self._count), step))
+
+    def _run(self) -> None:
+        while not self._closed.wait(_SETTLES_S / 3):
+            self._tell_until(time.monotonic() - _SETTLES_S)
+        self._tell_until(float("inf"))
+
+    def _tell_until(self, end: float) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting or self._waiting[0][0] > end:
+                    return
+                _, _, step = heapq.heappop(self._waiting)
+            step()

@@ -1,0 +1,77 @@
+"""A copy as a stranger would write it, with confluent-kafka. BROKEN names what is wrong with it.
+
+offsets-apart    offsets are committed by the consumer, outside of the transaction
+no-seek-back     after an abort, the consumer goes on behind the records that were not copied
+crashes          it ends at once
+wrong-topic      it writes to a topic that does not exist
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+BROKEN = os.environ.get("BROKEN", "")
+SOURCE, TARGET = os.environ["SOURCE"], os.environ["TARGET"]
+stopping = False
+
+
+def stop(_signal: int, _frame: FrameType | None) -> None:
+    global stopping
+    stopping = True
+
+
+def rewind(consumer: Consumer) -> None:
+    for each in consumer.committed(consumer.assignment(), 10):
+        consumer.seek(TopicPartition(each.topic, each.partition, max(each.offset, 0)))
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, stop)
+    common = {"bootstrap.servers": os.environ["BOOTSTRAP"]}
+    consumer = Consumer(
+        {
+            **common,
+            "group.id": os.environ["GROUP"],
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 1000,
+        }
+    )
+    name = os.environ["TRANSACTIONAL_ID"]
+    producer = Producer({**common, "transactional.id": name, "transaction.timeout.ms": 6000})
+    producer.init_transactions(30)
+    consumer.subscribe([SOURCE])
+    while not stopping:
+        records = [each for each in consumer.consume(200, 0.3) if each.error() is None]
+        if not records:
+            continue
+        positions = [
+            TopicPartition(SOURCE, p, o) for p, o in {each.partition(): each.offset() + 1 for each in records}.items()
+        ]
+        producer.begin_transaction()
+        try:
+            for each in records:
+                producer.produce(TARGET, each.value(), each.key(), each.partition())
+            if BROKEN != "offsets-apart":
+                producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 30)
+            producer.commit_transaction(30)
+            if BROKEN == "offsets-apart":
+                consumer.commit(offsets=positions, asynchronous=False)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                sys.exit(f"the transaction failed: {error}")
+            producer.abort_transaction(30)
+            if BROKEN != "no-seek-back":
+                rewind(consumer)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    if BROKEN == "crashes":
+        sys.exit("this application does not start")
+    main()

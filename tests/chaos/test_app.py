@@ -1,0 +1,74 @@
+"""An application that knows nothing of onceproof is judged by its requests and the logs."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceproof.harness.model import scenario
+from onceproof.harness.record import history
+from onceproof.harness.record.events import Outcome
+from onceproof.harness.record.results import Results
+from onceproof.pytest_plugin import Chaos
+
+pytestmark = pytest.mark.chaos
+APP = Path(__file__).with_name("copy_app.py")
+
+
+def application(*faults: dict[str, Any], broken: str = "") -> scenario.Scenario:
+    """The copy of a stranger, in two instances."""
+    env = {
+        "BOOTSTRAP": "{bootstrap}",
+        "GROUP": "{group}",
+        "TRANSACTIONAL_ID": "{transactional_id}",
+        "SOURCE": "{topic:input}",
+        "TARGET": "{topic:output}",
+        "BROKEN": broken,
+    }
+    raw = {
+        "name": "app-copy",
+        "about": "a copy that nobody here instrumented",
+        "app": {"command": [sys.executable, str(APP)], "env": env},
+        "workload": {"name": "copy", "workers": 2, "records": 15_000, "records_per_s": 1_500},
+        "faults": list(faults),
+    }
+    return scenario.parse(raw, where="test")
+
+
+def found(results: Results) -> tuple[str, set[str], list[str]]:
+    """The verdict, the classes of the findings, and the lints."""
+    classes = {finding.cls for finding in results.findings}
+    return results.verdict, classes, [each.name for each in results.lints or ()]
+
+
+KILLED = {"name": "kill-worker", "at_s": 3.0, "target": "worker-0", "lasts_s": 2.0}
+REFUSED = {"name": "refuse-writes", "at_s": 3.0, "topic": "output", "lasts_s": 2.0}
+
+
+def test_a_right_application_is_valid_when_an_instance_is_killed(chaos: Chaos) -> None:
+    run = chaos.start(application(KILLED))
+    results = run.all()
+    assert (found(results), results.reasons) == (("valid", set(), []), [])
+    told = history.read(run.folder / "history.jsonl").of(Outcome, type="ok")
+    assert sum(each.records for each in told) == results.counts["inputs"]
+    assert results.counts["worker_restarts"] == 1
+
+
+def test_a_right_application_is_valid_when_its_writes_are_refused(chaos: Chaos) -> None:
+    assert found(chaos.run(application(REFUSED))) == ("valid", set(), [])
+
+
+def test_offsets_outside_of_the_transaction_are_found_without_a_fault(chaos: Chaos) -> None:
+    assert found(chaos.run(application(broken="offsets-apart"))) == ("invalid", {"unprotected"}, ["offsets-apart"])
+
+
+def test_an_application_that_does_not_seek_back_is_found_by_a_fault(chaos: Chaos) -> None:
+    verdict, classes, lints = found(chaos.run(application(REFUSED, broken="no-seek-back")))
+    assert (verdict, classes, lints) == ("invalid", {"lost"}, [])
+
+
+def test_an_application_that_does_not_start_is_named(chaos: Chaos) -> None:
+    results = chaos.run(application(broken="crashes"))
+    assert results.verdict == "unknown"
+    assert any("this application does not start" in reason.says for reason in results.reasons)

@@ -1,0 +1,65 @@
+"""Say which transaction of an application wrote each output and each committed offset, from its requests.
+
+The outputs of onceproof's own workers name their input and their transaction in a header, and their commits do so in
+the metadata. An application writes neither. So the number in an output's payload gives the input, and the producer id,
+epoch and sequence number of its batch the request that sent it (`record/narrator`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from onceproof.harness.record import provenance
+from onceproof.harness.record.narrator import Narrator
+from onceproof.harness.record.tables import LEDGER
+from onceproof.verifiers.evidence.spark import small
+
+_COLUMNS = ["topic", "partition", "broker", "first", "last", "producer_id", "producer_epoch", "sequence", "control"]
+
+
+def ranges(
+    narrator: Narrator, batches: Path, pinned: list[dict[str, Any]]
+) -> dict[str, list[tuple[int, int, int, int]]]:
+    """Return topic (on the cluster) → partition, first and last offset, and `told_1`, of batches with a known sender.
+
+    `batches` is the table of the run's batches.
+    """
+    leaders = {(each["topic"], each["partition"]): each["leader"] for each in pinned}
+    found: dict[str, list[tuple[int, int, int, int]]] = {}
+    for row in pq.read_table(batches, columns=_COLUMNS).to_pylist():
+        if row["control"] is not None or leaders.get((row["topic"], row["partition"])) != row["broker"]:
+            continue
+        key = row["producer_id"], row["producer_epoch"], row["topic"], row["partition"], row["sequence"]
+        if owner := narrator.batches.get(key):
+            packed = provenance.packed_owner(*owner)
+            found.setdefault(row["topic"], []).append((row["partition"], row["first"], row["last"], packed))
+    return found
+
+
+def named(spark: SparkSession, outputs: DataFrame, batches: list[tuple[int, int, int, int]], ledger: Path) -> DataFrame:
+    """Return the outputs of a topic with `told_0` and `told_1` as if they had the provenance header.
+
+    `told_0` is null if the ledger does not have the output's number, and `told_1` if no known request sent the batch.
+    """
+    of_batch = small(spark, batches, "partition int, first bigint, last bigint, told_1 bigint")
+    senders = of_batch.selectExpr("partition", "explode(sequence(first, last)) AS offset", "told_1")
+    sent = spark.read.schema(LEDGER.spark).parquet(str(ledger / "sent-*.parquet")).where("offset IS NOT NULL")
+    inputs = sent.selectExpr("number", f"{provenance.packed_place_sql('partition', 'offset')} AS told_0")
+    bare = outputs.drop("told_0", "told_1")
+    return bare.join(senders, ["partition", "offset"], "left").join(F.broadcast(inputs), "number", "left")
+
+
+def of_commits(narrator: Narrator, rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table `commits` with worker, incarnation and transaction.
+
+    If an offset was sent in several transactions of one producer id and epoch, they are taken in their order.
+    """
+    waiting = {key: list(owners) for key, owners in narrator.positions.items()}
+    for row in rows:
+        owners = waiting.get((row["producer_id"], row["producer_epoch"], row["partition"], row["position"]), [])
+        owner = owners.pop(0) if len(owners) > 1 else next(iter(owners), (None, None, None))
+        yield {**row, **dict(zip(("worker", "incarnation", "transaction"), owner, strict=True))}
