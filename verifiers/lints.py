@@ -86,7 +86,8 @@ class _Seen:
 def lints(folder: Path, workload: Declaration, *, faults: bool = False) -> list[Lint] | None:
     """Return the lints of a run's folder, the rules in order; None if the run did not record the requests.
 
-    With `faults`, how long transactions took says nothing of the pipeline, and is not looked at. Raises BadInput when a table is damaged.
+    With `faults`, how long transactions took says nothing of the pipeline, and is not looked at. Raises BadInput when a
+    table is damaged.
     """
     path = folder / "tables" / "requests.parquet"
     if not path.exists():

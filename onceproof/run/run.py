@@ -386,7 +386,12 @@ class Run:
                 work.partitions * len(groups) == sum(len(member.partitions) for member in members)
             )
 
-        until("the group to assign every partition", shared, deadline_s=_READY_DEADLINE_S)
+        until(
+            "the group to assign every partition",
+            shared,
+            deadline_s=_READY_DEADLINE_S,
+            abort=self.workers.failures.check,
+        )
 
     def _report(self) -> None:
         """Write the report. An error is only shown, since the verdict does not depend on the report."""
