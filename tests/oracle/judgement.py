@@ -21,6 +21,7 @@ def judge(run: RunData) -> Verdict:
     counting = Counting(case, Inputs(case), worked)
     effects.acknowledged(case, worked, services)
     positions = Positions(case, services, worked, zombies, counting)
+    coordinators.sequences(case, positions.touched | counting.touched())
     protection.judge(case, services, counting, positions)
     order.judge(case, counting)
     totals.judge(case)

@@ -28,6 +28,7 @@ def judge(case: Case, stages: list[Stage], counting: Counting, positions: Positi
             if each.owner[0] is not None
             and (each.log, each.at) not in case.late
             and (each.log, each.at) not in positions.back
+            and (each.batch is None or (each.log, each.batch.first) not in case.old)
         ]
         for each in commits:
             if each.span is None:
