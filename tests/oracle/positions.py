@@ -12,10 +12,20 @@ from tests.packing import Place
 
 
 class Positions:
-    def __init__(self, case: Case, stages: list[Stage], effects: Effects, zombies: Zombies, counting: Counting) -> None:
+    """`bare` are committed offsets that are unprotected, which says enough of them."""
+
+    def __init__(
+        self,
+        case: Case,
+        stages: list[Stage],
+        effects: Effects,
+        zombies: Zombies,
+        counting: Counting,
+        bare: set[tuple[int, int]],
+    ) -> None:
+        self.bare = bare
         self.case, self.stages, self.effects = case, stages, effects
         self.zombies, self.counting = zombies, counting
-        self.back: set[tuple[int, int]] = set()
         self.touched: set[tuple[str, int]] = set()  # partitions with outputs that no offset covers
         self.compacted = any(each["compacted"] for each in case.run.internal if each["topic"] == OFFSETS)
         fitting = {(row["topic"], row["partition"], row["offset"]) for row in counting.fitting}
@@ -104,17 +114,20 @@ class Positions:
         are reported themselves."""
         if self.compacted:
             return
+        unprotected = self.case.found("unprotected")
         covers: dict[int, list[Commit]] = defaultdict(list)  # those that go further than any before them
         for each in stage.commits:
-            if each.fate in ("visible", "open") and each.owner[0] is not None and each.owner not in reported:
+            if each.fate in ("visible", "open") and each.owner[0] is not None:
                 mine = covers[each.partition]
                 if not mine or each.position > mine[-1].position:
                     mine.append(each)
         for record in written:
-            if record.partition is None or record.offset is None or record.owner in (None, *reported):
+            if record.partition is None or record.offset is None or record.owner is None:
                 continue
             first = next((each for each in covers[record.partition] if each.position > record.offset), None)
-            if first is not None and first.owner != record.owner:
+            if first is None or record.place in unprotected or first.owner in reported:
+                continue
+            if first.owner != record.owner and (first.log, first.at) not in self.bare | self.case.late:
                 self.case.add("offset-divergence", *record.place)
 
     def _back(self, stage: Stage) -> None:
@@ -127,11 +140,11 @@ class Positions:
         highest: dict[int, int] = {}
         last = {each.partition: each for each in stage.visible()}  # outputs above it are findings themselves
         for each in stage.visible():
-            if each.owner[0] is None or (each.log, each.at) in self.case.late or each is last[each.partition]:
+            named = (each.log, each.at) in self.case.late | self.bare
+            if named or each.owner[0] is None or each is last[each.partition]:
                 continue
             if each.position < highest.get(each.partition, -1) and each.owner not in again:
                 self.case.add("offset-divergence", stage.source, each.partition, each.position)
-                self.back.add((each.log, each.at))
             highest[each.partition] = max(each.position, highest.get(each.partition, -1))
 
     def _without_effect(self, stage: Stage) -> set[Owner]:
