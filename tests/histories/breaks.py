@@ -144,9 +144,14 @@ def forget_the_end(run: Small, draw: Draw) -> None:
 
 
 def shift_sequence(run: Small, draw: Draw) -> None:
+    """From a batch on, the sequence numbers of its producer leave two out, or begin with those of the batch before."""
     if batch := one_of(draw, [each for each in _data(run) if each["topic"] != OFFSETS]):
-        by = draw(st.sampled_from((-1, 2)))
+        same = ("topic", "partition", "broker", "producer_id", "producer_epoch")
+        lane = [each for each in _data(run) if all(each[key] == batch[key] for key in same)]
+        before = [each["sequence"] for each in lane if each["first"] < batch["first"]]
+        by = max(before) - batch["sequence"] if before and draw(st.booleans()) else 2
         for each in _everywhere(run, batch):
+            run._shift_sequences(each, by)
             each["sequence"] += by
 
 

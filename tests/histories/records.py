@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from tests.histories.simulation import PREFIX, Draw, Small
-from tests.rundata import Row
+from tests.rundata import TOLD, Row
 
 
 def one_of(draw: Draw, rows: list[Row]) -> Row | None:
@@ -39,7 +39,7 @@ def change_output(run: Small, draw: Draw) -> None:
     if row := one_of(draw, run.outputs):
         name = draw(st.sampled_from(("number", "digest", "source_partition", "source_offset", "header", "transaction")))
         if name == "header":
-            row.update(dict.fromkeys(("source_partition", "source_offset", "worker", "incarnation", "transaction")))
+            row.update(dict.fromkeys(TOLD))
         elif name == "number":
             row["number"] = draw(st.sampled_from([None, 5_000, *(each["number"] for each in run.inputs)]))
         elif row[name] is not None:

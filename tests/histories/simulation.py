@@ -125,8 +125,9 @@ class Small(RunData):
         for worker in workers:
             self._epoch[worker], self._made[worker] = 0, 0
             self.note(f"worker-{worker}", "started", pid=1)
-        for partition, owner in owners.items():
-            self.note(f"worker-{owner}", "assigned" if stage == 0 else "ready", partitions=[partition], client="")
+            self.note(f"worker-{worker}", "ready", client="")
+        for partition, owner in owners.items() if stage == 0 else ():
+            self.note(f"worker-{owner}", "assigned", partitions=[partition])
         place = {0: 0, 1: 0}
         for _ in range(14):
             left = [partition for partition in (0, 1) if place[partition] < len(self._read[stage][partition])]
@@ -181,6 +182,7 @@ class Small(RunData):
             "worker": worker,
             "incarnation": 1,
             "transaction": self._made[worker],
+            "committed_ms": 0,
         }
         (self.commits if stage == 0 else self.other_commits).append(row)
 

@@ -95,12 +95,12 @@ class _Table:
             yield 0, "again", j - 1, i + 1, j
         if more and left and _contradicts(self._markers[i], self._decisions[j]):
             yield 1, "contrary", j, i + 1, j + 1
-        if more:
-            free = self._cut and j == 0
-            yield int(not free), "" if free or self._markers[i].empty else "stray", None, i + 1, j
         if left:
             free = self._decisions[j].coming or (self._cut and i == 0)
             yield int(not free), "" if free else "unheard", None, i, j + 1
+        if more:
+            free = self._cut and j == 0
+            yield int(not free), "" if free or self._markers[i].empty else "stray", None, i + 1, j
 
     def best(self) -> Alignment:
         found = Alignment([None] * len(self._markers))

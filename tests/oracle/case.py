@@ -45,8 +45,9 @@ class Verdict:
 
 class Case:
     """`explained` are outputs, by place, and `excused` expected outputs, by topic and number, that a more telling
-    finding has dealt with; `late` are committed offsets that a zombie's are, by partition of the groups' log and
-    offset; `bad` are outputs with a finding of their own when outputs were counted."""
+    finding has dealt with; `late` are committed offsets of zombies, by partition of the groups' log and offset, and
+    `old` batches there of an older epoch than their transaction's, by first offset; `bad` are outputs with a finding of
+    their own when outputs were counted."""
 
     def __init__(self, run: RunData) -> None:
         self.run = run
@@ -58,6 +59,7 @@ class Case:
         self.excused: set[tuple[str, int | None]] = set()
         self.bad: set[Place] = set()
         self.late: set[tuple[int, int]] = set()
+        self.old: set[tuple[int, int]] = set()
         self.outputs: list[Row] = run.outputs
         self.at_rest: dict[Place, Row] = {place_of(row): row for row in run.outputs}
 

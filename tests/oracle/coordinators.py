@@ -73,9 +73,8 @@ def judge(case: Case) -> None:
         for producer in sorted(producers):
             late |= set(_lane(case, known, log, producer))
         _older_coordinators(case, known, log)
-        if place[0] != OFFSETS and log.covered() == log.end - log.start:
-            _sequences(case, log)
     case.explain(row for row in case.run.outputs if (batch := _batch_of(case, row)) and batch in late)
+    case.old = {(partition, first) for topic, partition, first in late if topic == OFFSETS}
 
 
 def _batch_of(case: Case, row: Row) -> tuple[str, int, int] | None:
@@ -116,7 +115,7 @@ def _hung(case: Case, known: Coordinators, log: Log, producer: int, told: Alignm
             tail.decision = coming[-1].log, coming[-1].offset
         elif here not in known.ongoing:
             case.add("hung-transaction", log.topic, log.partition, tail.first)
-    elif told.unheard:
+    elif told.unheard and (log.topic == OFFSETS or case.whole(log.topic, log.partition)):
         last = [span.marker.first for span in spans if span.marker]
         case.add("hung-transaction", log.topic, log.partition, last[-1] + 1 if last else 0)
 
@@ -157,17 +156,26 @@ def _sent_again(batch: Batch, later: list[Batch], epoch: int) -> bool:
     return following.control == batch.control and (following.coordinator or 0) >= epoch
 
 
+def sequences(case: Case, touched: set[Partition]) -> None:
+    """Judge the sequence numbers where nothing else is wrong: outputs that are lost or doubled are findings already."""
+    for place, log in case.logs.items():
+        if log.topic != OFFSETS and place not in touched and case.whole(*place):
+            _sequences(case, log)
+
+
 def _sequences(case: Case, log: Log) -> None:
-    """The sequence numbers of each producer epoch are contiguous. Those of a zombie's batches are not looked at."""
+    """The sequence numbers of each producer epoch are contiguous, from 0 on. A zombie's are not looked at."""
     expected: dict[tuple[int, int], int] = {}
     highest: dict[int, int] = {}
     for batch in log.batches:
         old = batch.epoch < highest.get(batch.producer, -1)
         highest[batch.producer] = max(batch.epoch, highest.get(batch.producer, -1))
-        if batch.control or batch.producer < 0 or (old and batch.fate == "visible"):
+        if batch.control or batch.producer < 0:
             continue
         lane = batch.producer, batch.epoch
-        due = expected.get(lane)
-        if due is not None and batch.sequence != due:
-            case.add("lost" if batch.sequence > due else "duplicate", log.topic, log.partition, batch.first)
+        due = None if old and batch.fate == "visible" else expected.get(lane, None if log.start else 0)
+        if due is not None and batch.sequence < due:
+            case.add("duplicate", log.topic, log.partition, batch.first)
+        elif due is not None and batch.sequence > due:
+            case.add("lost", log.topic, log.partition, batch.first)
         expected[lane] = batch.sequence + batch.last - batch.first + 1

@@ -54,6 +54,12 @@ class Counting:
         if self.foreign:
             case.wonder("indeterminate", "foreign", len(self.foreign))
 
+    def touched(self) -> set[tuple[str, int]]:
+        """Partitions with outputs that are missing, too many or wrong."""
+        return {place[:2] for place in self.case.bad} | {
+            (key[0], to) for key, _, each in self.missing for to in each.to
+        }
+
     def _of(self, key: Key) -> Iterable[Due]:
         return self.due.get(key, {}).values()
 

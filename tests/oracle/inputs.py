@@ -65,8 +65,7 @@ class Inputs:
         self.strangers = [
             row for row in case.run.inputs if (row["partition"], row["offset"], row["digest"]) not in known
         ]
-        changed = {(row["partition"], row["offset"]) for row in self.lost}
-        if any((row["partition"], row["offset"]) not in changed for row in self.strangers):
+        if self.strangers:
             case.wonder("indeterminate", "strangers", "input")
 
     def _nowhere(self, row: Row) -> None:

@@ -6,16 +6,27 @@ from tests.oracle.case import Case
 from tests.oracle.counting import Counting
 from tests.oracle.effects import Effects
 from tests.oracle.logs import OFFSETS
-from tests.oracle.stages import Commit, Owner, Stage, Written
+from tests.oracle.stages import Commit, Owner, Stage, Written, passed_on
 from tests.oracle.zombies import Zombies
 from tests.packing import Place
 
 
 class Positions:
-    def __init__(self, case: Case, stages: list[Stage], effects: Effects, zombies: Zombies, counting: Counting) -> None:
+    """`bare` are committed offsets that are unprotected, which says enough of them."""
+
+    def __init__(
+        self,
+        case: Case,
+        stages: list[Stage],
+        effects: Effects,
+        zombies: Zombies,
+        counting: Counting,
+        bare: set[tuple[int, int]],
+    ) -> None:
+        self.bare = bare
         self.case, self.stages, self.effects = case, stages, effects
         self.zombies, self.counting = zombies, counting
-        self.back: set[tuple[int, int]] = set()
+        self.touched: set[tuple[str, int]] = set()  # partitions with outputs that no offset covers
         self.compacted = any(each["compacted"] for each in case.run.internal if each["topic"] == OFFSETS)
         fitting = {(row["topic"], row["partition"], row["offset"]) for row in counting.fitting}
         for stage in stages:
@@ -39,19 +50,19 @@ class Positions:
 
     def _beyond(self, stage: Stage) -> None:
         short = {row["partition"] for row in self.counting.inputs.lost}
-        for partition, position in self._shown(stage).items():
+        for partition, position in stage.positions.items():
             log = self.case.logs.get((stage.source, partition))
             if log and position > log.high and not (stage.number == 0 and partition in short):
                 self.case.add("offset-divergence", stage.source, partition, log.high)
 
-    def _shown(self, stage: Stage) -> dict[int, int]:
-        """The group's offsets at rest, those of the log where the group shows others."""
-        return {partition: each.position for each in stage.visible() for partition in (each.partition,)}
+    def _reached(self, stage: Stage) -> dict[int, int]:
+        """How far the group is at rest; a second one by its log, since it may show another offset than its last."""
+        return {each.partition: each.position for each in stage.visible()} if stage.number else stage.positions
 
     def _above(self, stage: Stage) -> set[Place]:
         """Outputs, at the end of the pipeline, made of what the group has not committed."""
         found = set()
-        last, shown = stage is self.stages[-1], self._shown(stage)
+        last, shown = stage is self.stages[-1], self._reached(stage)
         for row in (row for several in self.counting.there.values() for row in several):
             names = (
                 ("source_partition", "source_offset")
@@ -72,6 +83,7 @@ class Positions:
                 else (self.case.pipeline.between, row["intermediate_partition"], row["intermediate_offset"])
             )
             found.add(place)
+            self.touched.add((row["topic"], row["partition"]))
             if (stage.source, partition) in self.zombies.moved or self._coming(stage, place, partition, row[names[1]]):
                 continue
             self.case.add("offset-divergence", row["topic"], row["partition"], row["offset"])
@@ -102,17 +114,20 @@ class Positions:
         are reported themselves."""
         if self.compacted:
             return
+        unprotected = self.case.found("unprotected")
         covers: dict[int, list[Commit]] = defaultdict(list)  # those that go further than any before them
         for each in stage.commits:
-            if each.fate in ("visible", "open") and each.owner[0] is not None and each.owner not in reported:
+            if each.fate in ("visible", "open") and each.owner[0] is not None:
                 mine = covers[each.partition]
                 if not mine or each.position > mine[-1].position:
                     mine.append(each)
         for record in written:
-            if record.partition is None or record.offset is None or record.owner in (None, *reported):
+            if record.partition is None or record.offset is None or record.owner is None:
                 continue
             first = next((each for each in covers[record.partition] if each.position > record.offset), None)
-            if first is None or first.owner != record.owner:
+            if first is None or record.place in unprotected or first.owner in reported:
+                continue
+            if first.owner != record.owner and (first.log, first.at) not in self.bare | self.case.late:
                 self.case.add("offset-divergence", *record.place)
 
     def _back(self, stage: Stage) -> None:
@@ -123,12 +138,13 @@ class Positions:
             if each.place in self.case.found("duplicate") | self.case.found("reset-reprocess")
         }
         highest: dict[int, int] = {}
+        last = {each.partition: each for each in stage.visible()}  # outputs above it are findings themselves
         for each in stage.visible():
-            if each.owner[0] is None or (each.log, each.at) in self.case.late:
+            named = (each.log, each.at) in self.case.late | self.bare
+            if named or each.owner[0] is None or each is last[each.partition]:
                 continue
             if each.position < highest.get(each.partition, -1) and each.owner not in again:
                 self.case.add("offset-divergence", stage.source, each.partition, each.position)
-                self.back.add((each.log, each.at))
             highest[each.partition] = max(each.position, highest.get(each.partition, -1))
 
     def _without_effect(self, stage: Stage) -> set[Owner]:
@@ -162,13 +178,13 @@ class Positions:
 
     def _lost_with(self, commit: Commit, stage: Stage) -> bool:
         """Whether inputs that the transaction read have no output: then they are what is wrong."""
-        if stage.number:
-            return False
         told = self.case.told.transactions.get(commit.owner)
         spans = [
             span for call in (told.spans if told else []) for p, span in call.items() if int(p) == commit.partition
         ]
         missing = {each.last() for _, _, each in self.counting.missing}
+        if stage.number:
+            missing = {between for between, source in passed_on(self.case).items() if source in missing}
         return any(
             partition == commit.partition and offset is not None and first <= offset < after
             for partition, offset in missing

@@ -6,20 +6,21 @@ from typing import Any
 from tests.oracle.case import Case
 from tests.oracle.counting import Counting
 from tests.oracle.logs import Batch, Log
-from tests.oracle.positions import Positions
 from tests.oracle.stages import Commit, Stage, Written
 
 Owner = tuple[Any, Any, Any]
 
 
-def judge(case: Case, stages: list[Stage], counting: Counting, positions: Positions) -> None:
+def judge(case: Case, stages: list[Stage], counting: Counting) -> set[tuple[int, int]]:
+    """Returns the unprotected committed offsets, by the partition of the groups' log and their offset there."""
+    found: set[tuple[int, int]] = set()
     if not case.pipeline.claims_transactions:
-        return
+        return found
     for log in case.judged():
         if log.topic in case.pipeline.topics:
             _bare_records(case, log)
     if not case.pipeline.claims_positions:
-        return
+        return found
     fitting = {(row["topic"], row["partition"], row["offset"]) for row in counting.fitting}
     for stage in stages:
         commits = [
@@ -27,13 +28,15 @@ def judge(case: Case, stages: list[Stage], counting: Counting, positions: Positi
             for each in stage.visible()
             if each.owner[0] is not None
             and (each.log, each.at) not in case.late
-            and (each.log, each.at) not in positions.back
+            and (each.batch is None or (each.log, each.batch.first) not in case.old)
         ]
         for each in commits:
             if each.span is None:
                 case.add("unprotected", stage.source, each.partition, each.position)
+                found.add((each.log, each.at))
         last = stage is stages[-1]
-        _together(case, stage, [each for each in stage.written if not last or each.place in fitting], commits)
+        found |= _together(case, stage, [each for each in stage.written if not last or each.place in fitting], commits)
+    return found
 
 
 def _bare_records(case: Case, log: Log) -> None:
@@ -46,23 +49,28 @@ def _bare_records(case: Case, log: Log) -> None:
                     case.add("unprotected", log.topic, log.partition, offset)
 
 
-def _together(case: Case, stage: Stage, written: list[Written], commits: list[Commit]) -> None:
+def _together(case: Case, stage: Stage, written: list[Written], commits: list[Commit]) -> set[tuple[int, int]]:
     """What one transaction of a worker wrote and committed is in one transaction of the log: that of most of it."""
-    mine: dict[Owner, list[tuple[tuple[str, int, int], tuple[int, int]]]] = defaultdict(list)
+    mine: dict[Owner, list[tuple[tuple[str, int, int], tuple[int, int], Commit | None]]] = defaultdict(list)
     for record in written:
         log = case.logs.get(record.place[:2])
         decision = _decision(log.at(record.place[2]) if log else None)
         if record.owner is not None and decision is not None:
-            mine[record.owner].append((record.place, decision))
+            mine[record.owner].append((record.place, decision, None))
     for commit in commits:
         decision = _decision(commit.batch)
         if commit.owner in mine and decision is not None:
-            mine[commit.owner].append(((stage.source, commit.partition, commit.position), decision))
+            place = stage.source, commit.partition, commit.position
+            mine[commit.owner].append((place, decision, commit))
+    found = set()
     for held in mine.values():
-        (own, _), *others = Counter(decision for _, decision in held).most_common()
-        for place, decision in held if others else []:
+        (own, _), *others = Counter(decision for _, decision, _ in held).most_common()
+        for place, decision, whose in held if others else []:
             if decision != own:
                 case.add("unprotected", *place)
+                if whose is not None:
+                    found.add((whose.log, whose.at))
+    return found
 
 
 def _decision(batch: Batch | None) -> tuple[int, int] | None:
