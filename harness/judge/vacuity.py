@@ -70,8 +70,23 @@ def _problems(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> l
         problems.append("no transaction was committed while it lasted")
     if not any(at > healed.at for at in commits):
         problems.append("no transaction was committed after it was healed")
+    if plan.scenario.app is not None:
+        problems += _idle(planned, injected.at, events)
     problems += _too_few_open(planned, plan.scenario.expect.open_transactions_at_fault, events)
     return [f"fault {planned.id}: {says}" for says in problems]
+
+
+def _idle(planned: PlannedFault[FaultSpec], injected: float, events: Events) -> list[str]:
+    """Return a message if the fault hit an instance of an application that had not committed anything before.
+
+    It may still have been joining its group, or restoring its state.
+    """
+    target = events.first(FaultTarget, fault=planned.id)
+    if target is None or not target.role.startswith("worker-"):
+        return []
+    if any(each.at < injected for each in events.of(Outcome, source=target.role, type="ok")):
+        return []
+    return [f"{target.role} had not committed any transaction before it"]
 
 
 def _missing(planned: PlannedFault[FaultSpec], events: Events) -> str | None:

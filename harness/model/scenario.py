@@ -41,7 +41,7 @@ from onceproof.harness.model.spec import (
 from onceproof.harness.model.workload import Workload
 
 _BYTES_MAX = 1_000_000
-_OF_WORKERS = ("abort", "replace")
+_OF_WORKERS = ("abort", "rebalances", "replace")
 # With another value of these, a client would not take part in the run, or would do so under another name.
 _OURS = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "transactional.id")
 FindingClass = Literal[
@@ -277,9 +277,12 @@ def _check_app(scenario: Scenario, workload: Workload, where: str) -> None:
         says = f"{scenario.workload.name}; allowed with [app]: a workload with a group and transactions"
         raise BadInput(f"{where}: workload.name: {says}")
     for index, fault in enumerate(scenario.faults):
-        if fault.name in _OF_WORKERS or (fault.when is not None and fault.when.phase == "polled"):
-            says = f"{fault.name}: not of an application, since it needs onceproof's own worker"
+        if fault.name in _OF_WORKERS:
+            says = f"{fault.name}: not with [app], since it needs onceproof's own workers"
             raise BadInput(f"{where}: faults[{index}].name: {says}")
+        if fault.stops:
+            says = "not with [app] yet, since its instances cannot be stopped at a phase; allowed: at_s, after"
+            raise BadInput(f"{where}: faults[{index}].when: {says}")
 
 
 def _first(error: ValidationError, model: type[BaseModel]) -> str:

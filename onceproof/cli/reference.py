@@ -29,6 +29,7 @@ from onceproof import pytest_plugin
 from onceproof.cli.parser import parser as command_line
 from onceproof.harness.context.fault import Drawn, SelfTimed
 from onceproof.harness.model import registry
+from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec, FixedSpec
 from onceproof.harness.model.scenario import CollectSpec, Expect, Scenario
 from onceproof.harness.model.spec import ClusterSpec, FaultSpec, RandomSpec, When, WorkloadSpec
@@ -41,6 +42,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "Top level": Scenario,
     "[cluster]": ClusterSpec,
     "[workload]": WorkloadSpec,
+    "[app]": AppSpec,
     "[random]": RandomSpec,
     "[collect]": CollectSpec,
     "[expect]": Expect,

@@ -50,7 +50,15 @@ def check(scenario: Scenario, where: str) -> None:
 
     Missing jars and clients are downloaded. Raises HarnessError when that fails.
     """
-    steps: tuple[Callable[[Scenario], str], ...] = (_combination, _releases, _features, _checks, _disk, _clients)
+    steps: tuple[Callable[[Scenario], str], ...] = (
+        _combination,
+        _releases,
+        _features,
+        _checks,
+        _disk,
+        _program,
+        _clients,
+    )
     for step in steps:
         try:
             problem = step(scenario)
@@ -135,6 +143,16 @@ def _disk(scenario: Scenario) -> str:
         return ""
     what = f"{work.records} records of {work.record_bytes} bytes, in {1 + len(workload.judged)} topics with 3 replicas"
     return f"workload.records: {what}: {needed / 1e9:,.0f} GB; allowed: {free / 1e9:,.0f} GB, which are free at {place}"
+
+
+def _program(scenario: Scenario) -> str:
+    """Return whether the program of an application is missing."""
+    if scenario.app is None or "{" in scenario.app.command[0]:
+        return ""
+    program = scenario.app.command[0]
+    if shutil.which(program, path=scenario.app.env.get("PATH")):
+        return ""
+    return f"app.command: {program!r:.80}: no such program; allowed: a file that can be executed, or a name on PATH"
 
 
 def _clients(scenario: Scenario) -> str:

@@ -282,7 +282,42 @@ def _texts() -> Iterator[tuple[str, str, str]]:
     yield "two megabytes", f"# {'x' * 2_000_000}\n{GOOD}", "allowed: a scenario of at most 1000000 bytes"
 
 
-SCENARIOS = [*_numbers(), *_faults(), *_tables(), *_texts()]
+_APP = 'command = ["true"]'
+
+
+def _apps() -> Iterator[tuple[str, str, str]]:
+    """Applications that cannot be run."""
+    for what, keys, says in (
+        ("no command", "stop_s = 3", "app.command: Field required"),
+        ("an empty command", "command = []", "app.command: Tuple should have at least 1 item"),
+        ("a command as a text", 'command = "copy.py"', "app.command: Input should be a valid tuple"),
+        ("an empty word", 'command = ["sh", ""]', "app.command.1: String should have at least 1 character"),
+        ("a null character", 'command = ["a\\u0000b"]', "app.command.0: String should match pattern"),
+        ("no such program", 'command = ["no-such-program"]', "app.command: 'no-such-program': no such program"),
+        ("a folder", 'command = ["/tmp"]', "app.command: '/tmp': no such program"),
+        ("an unknown key", f"{_APP}\nimages = 1", "app.images: unknown key"),
+        ("an unknown place", 'command = ["{boot}"]', "{boot}: allowed: {bootstrap}, {group}, "),
+        (
+            "an unknown topic",
+            'command = ["{topic:orders}"]',
+            "app: {topic:orders}: allowed: {topic:input}, {topic:output}",
+        ),
+        ("an impossible variable", f'{_APP}\nenv = {{ "A B" = "1" }}', "app.env.A B"),
+        ("a number as a variable", f"{_APP}\nenv = {{ A = 1 }}", "app.env.A: Input should be a valid string"),
+        ("no time to end", f"{_APP}\nstop_s = 0", "app.stop_s: Input should be greater than 0"),
+        ("a day to end", f"{_APP}\nstop_s = 86400", "app.stop_s: Input should be less than or equal to 120"),
+    ):
+        yield f"app, {what}", table("app", keys), says
+    app = table("app", _APP)
+    for name in ("sums", "chain", "produce", "copy-fixed"):
+        yield f"app as {name}", app.replace('name = "copy"', f'name = "{name}"'), "allowed with [app]: a workload "
+    late = '\n[[faults]]\nname = "kill-worker"\ntarget = "worker-0"\nwhen = { worker = 0, phase = "begun", count = 2 }'
+    yield "app at a phase", app + late, "faults[0].when: not with [app] yet"
+    moved = '\n[[faults]]\nname = "rebalances"\nat_s = 1'
+    yield "app that rebalances", app + moved, "faults[0].name: rebalances: not with [app], since"
+
+
+SCENARIOS = [*_numbers(), *_faults(), *_tables(), *_texts(), *_apps()]
 
 
 @pytest.mark.parametrize(("text", "says"), [each[1:] for each in SCENARIOS], ids=[each[0] for each in SCENARIOS])

@@ -27,15 +27,12 @@ class Supervisor:
     def __init__(self, child: Child) -> None:
         self._child, self._config = child, child.config
         host.adopt_orphans()
-        try:
-            self._process = subprocess.Popen(
-                host.ending_with_parent(self._config["command"]),
-                env={**os.environ, **self._config["env"]},
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError as error:
-            sys.exit(f"{self._config['command'][0]}: {error.strerror}")
+        self._process = subprocess.Popen(
+            host.ending_with_parent(self._config["command"]),
+            env={**os.environ, **self._config["env"]},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def run(self) -> int:
         """Return the exit status of this process after the command has ended.
