@@ -40,6 +40,7 @@ from onceproof.harness.model import registry
 from onceproof.harness.model.spec import ClusterSpec
 
 _COMPOSE_DEADLINE_S = 180
+_FREEZE_DEADLINE_S = 15
 _UP_DEADLINE_S = 90
 _PROXY_DEADLINE_S = 20.0
 _STOP_DEADLINE_S = 30
@@ -271,9 +272,18 @@ class Cluster:
         return Exits(self._docker, self.address.name, self._planned, on_exit, on_blind)
 
     def pause(self, node: str) -> None:
-        """Freeze the node's processes (cgroup freezer): it answers nothing, and its connections stay open."""
-        with already("already paused"):
-            self._container(node).pause()
+        """Freeze the node's processes (cgroup freezer): it answers nothing, and its connections stay open.
+
+        On a busy machine the kernel may not freeze all of them in time; then this is tried again. Raises DeadlineError
+        after 15 seconds.
+        """
+
+        def frozen() -> bool:
+            with already("already paused"):
+                self._container(node).pause()
+            return True
+
+        until(f"{node} to be frozen", frozen, deadline_s=_FREEZE_DEADLINE_S)
 
     def resume(self, node: str) -> None:
         """Resume a frozen node. Resuming a running node has no effect."""

@@ -280,3 +280,13 @@ def test_what_can_be_run_is_not_refused(tmp_path: Path) -> None:
     path.write_text(f'{JAVA}[client.config]\n"linger.ms" = 7\n"acks" = "all"\n')
     preflight.machine("local[2]")
     preflight.check(scenario.load(path), str(path))
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "/tmp", "./none.sh"])
+def test_a_program_of_an_application_that_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], program: str
+) -> None:
+    path = tmp_path / "app.toml"
+    path.write_text(f'name = "x"\nabout = "x"\n[app]\ncommand = ["{program}"]\n[workload]\nname = "copy"\n')
+    assert main.main(["check", str(path)]) == commands.BAD_INPUT
+    assert f"{path}: app.command: '{program}': no such program; allowed: " in capsys.readouterr().err
