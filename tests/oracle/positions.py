@@ -127,6 +127,8 @@ class Positions:
             first = next((each for each in covers[record.partition] if each.position > record.offset), None)
             if first is None or record.place in unprotected or first.owner in reported:
                 continue
+            if first.span is not None and first.span.decision is None:  # nobody knows in which transaction it is
+                continue
             if first.owner != record.owner and (first.log, first.at) not in self.bare | self.case.late:
                 self.case.add("offset-divergence", *record.place)
 
