@@ -23,7 +23,7 @@ from tests.histories import SHAPES, Shape, Small, small_runs
 from tests.oracle import Verdict
 from tests.packing import Found, Place, judge, pack
 
-CASES = int(os.environ.get("ONCEPROOF_CASES", "200"))
+CASES = int(os.environ.get("ONCEPROOF_CASES", "100"))
 _AS_LARGE = ("fan-out", "sums")
 # Where the two are known to differ: the verifiers take a transaction of a chain's first service for one without effect
 # when its position is not committed, although its records are in the topic between.
