@@ -94,6 +94,7 @@ class StillContext:
             used_up=False,
         )
         workers = SimpleNamespace(
+            narrator=None,
             failures=SimpleNamespace(check=lambda: None),
             stop_workers=lambda: self.calls.append("stop workers"),
             stop_observers=lambda: self.calls.append("stop observers"),
