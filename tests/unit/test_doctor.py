@@ -157,7 +157,8 @@ time.sleep(60)
 """
 _WATCHER = """
 import subprocess, sys, time
-child = "import os, sys, time; sys.platform = 'other'; from onceproof.harness.base import host; host.end_with_parent()"
+start = "import os, psutil, sys, time; sys.platform = 'other'; "  # psutil itself knows no such platform
+child = start + "from onceproof.harness.base import host; host.end_with_parent()"
 subprocess.Popen([sys.executable, "-c", child + "; print(os.getpid(), flush=True); time.sleep(60)"])
 time.sleep(60)
 """
