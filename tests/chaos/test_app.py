@@ -55,6 +55,7 @@ def test_a_right_application_is_valid_when_an_instance_is_killed(chaos: Chaos) -
     assert results.counts["worker_restarts"] == 1
 
 
+@pytest.mark.long
 def test_a_right_application_is_valid_when_its_writes_are_refused(chaos: Chaos) -> None:
     assert found(chaos.run(application(REFUSED))) == ("valid", set(), [])
 
@@ -63,6 +64,7 @@ def test_offsets_outside_of_the_transaction_are_found_without_a_fault(chaos: Cha
     assert found(chaos.run(application(broken="offsets-apart"))) == ("invalid", {"unprotected"}, ["offsets-apart"])
 
 
+@pytest.mark.long
 def test_an_application_that_does_not_seek_back_is_found_by_a_fault(chaos: Chaos) -> None:
     verdict, classes, lints = found(chaos.run(application(REFUSED, broken="no-seek-back")))
     assert (verdict, classes, lints) == ("invalid", {"lost"}, [])

@@ -14,11 +14,13 @@ pytestmark = pytest.mark.chaos
 @pytest.mark.parametrize(
     ("name", "client", "expected"),
     [
-        ("copy-broker-killed", "librdkafka", []),
+        pytest.param("copy-broker-killed", "librdkafka", [], marks=pytest.mark.long),
         ("copy-broker-killed", "java", []),
         ("control-no-generation", "librdkafka", ["no-generation"]),
-        ("control-read-uncommitted", "librdkafka", ["read-uncommitted"]),
-        ("control-at-least-once", "librdkafka", ["offsets-apart", "outside-transaction"]),
+        pytest.param("control-read-uncommitted", "librdkafka", ["read-uncommitted"], marks=pytest.mark.long),
+        pytest.param(
+            "control-at-least-once", "librdkafka", ["offsets-apart", "outside-transaction"], marks=pytest.mark.long
+        ),
     ],
 )
 def test_lints_of_a_run_without_faults(chaos: Chaos, name: str, client: str, expected: list[str]) -> None:
