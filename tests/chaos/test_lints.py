@@ -16,8 +16,7 @@ pytestmark = pytest.mark.chaos
     [
         pytest.param("copy-broker-killed", "librdkafka", [], marks=pytest.mark.long),
         ("copy-broker-killed", "java", []),
-        ("control-no-generation", "librdkafka", ["no-generation"]),
-        pytest.param("control-read-uncommitted", "librdkafka", ["read-uncommitted"], marks=pytest.mark.long),
+        ("control-read-uncommitted", "librdkafka", ["unstable-offsets", "read-uncommitted"]),
         pytest.param(
             "control-at-least-once", "librdkafka", ["offsets-apart", "outside-transaction"], marks=pytest.mark.long
         ),
