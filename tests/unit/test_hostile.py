@@ -185,7 +185,7 @@ def _tables() -> Iterator[tuple[str, str, str]]:
     yield (
         "unknown table",
         table("workloads", "a = 1"),
-        "workloads: unknown key; did you mean workload?; allowed: about, bug, ",
+        "workloads: unknown key; did you mean workload?; allowed: about, app, bug, ",
     )
     yield "unknown key", work("record = 1"), "workload.record: unknown key; did you mean records?; allowed: "
     yield "a key with a line break", work('"a\\nb" = 1'), "workload.a\\nb: unknown key; allowed: "
