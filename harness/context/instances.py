@@ -39,7 +39,7 @@ class Instances(Workers):
 
     @property
     def narrator(self) -> Narrator:
-        """What the requests of the instances tell; complete after `settle` only."""
+        """What the requests of the instances tell; complete after `stop_workers` only."""
         return self._narration.narrator
 
     def hears(self, event: Mapping[str, Any]) -> None:
@@ -57,10 +57,8 @@ class Instances(Workers):
         config = {"command": command, "env": dict(env), "stop_s": app.stop_s, "client_config": {}}
         self._groups.pop(worker, None)
         self._narration.started(worker, incarnation)
-        extra: dict[str, Any] = {
-            "incarnation": incarnation,
-            "n": None,
-        }  # the numbers are those of what the requests tell
+        # No number of its own: the numbers of a worker's events are those of what the requests tell.
+        extra: dict[str, Any] = {"incarnation": incarnation, "n": None}
         self._start_process(f"worker-{worker}", self._programs.supervisor, config, extra)
 
     def pause(self, worker: int) -> None:

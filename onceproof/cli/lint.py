@@ -12,14 +12,10 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-from rich.table import Table
-
-from onceproof.cli import scenarios, terminal
-from onceproof.harness.artifacts import clients, images, jars
+from onceproof.cli import commands, scenarios
+from onceproof.harness.artifacts import jars
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
-from onceproof.harness.base.text import shown
 from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Expect, Scenario
 
@@ -54,8 +50,7 @@ def command(options: argparse.Namespace) -> int:
     preflight.writable(options.runs)
     preflight.machine(options.spark_master)
     preflight.check(loaded, str(files[0]))
-    images.kafka(loaded.cluster.version)
-    clients.prepare(loaded.workload.client)
+    scenarios.prepare([(loaded.cluster.version, loaded.workload.client)])
     with (
         Progress(quiet=options.quiet) as progress,
         pool.lease(loaded.cluster, keep=options.keep, say=progress.say) as cluster,
@@ -92,15 +87,11 @@ def without_faults(loaded: Scenario, *, kafka: str | None) -> Scenario:
 
 
 def _print(results: Results, report: Path) -> None:
-    console = terminal.console()
     if results.lints is None:
-        says = "; ".join(reason.says for reason in results.reasons)
-        console.print(f"the requests were not recorded: {shown(says)}", markup=False, soft_wrap=True)
+        commands.say(f"the requests were not recorded: {'; '.join(reason.says for reason in results.reasons)}")
     elif not results.lints:
-        console.print("no lint: no request of the workers breaks a rule", markup=False)
+        commands.say("no lint: no request of the workers breaks a rule")
     else:
-        table = Table("lint", "source", "requests", "what can go wrong", box=None)
-        for each in results.lints:
-            table.add_row(*(escape(shown(text)) for text in (each.name, each.kip, f"{each.count:,}", each.says)))
-        console.print(table)
-    console.print(f"verdict: {shown(results.headline)}; report: {shown(str(report))}", markup=False, soft_wrap=True)
+        rows = ((each.name, each.kip, f"{each.count:,}", each.says) for each in results.lints)
+        commands.table(("lint", "source", "requests", "what can go wrong"), rows)
+    commands.say(f"verdict: {results.headline}; report: {report}")

@@ -80,8 +80,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     log = _of_log(context, partitions, facts, tables) if "log-access" in context.cluster.system.capabilities else []
     outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed")
     if narrator := context.workers.narrator:
-        batches = dict(log).pop("batches")
-        counts["batches"] = batches()
+        counts["batches"] = dict(log)["batches"]()
         log = [each for each in log if each[0] != "batches"]
         senders = owners.ranges(narrator, tables / "batches.parquet", pinned)
         outputs = {
