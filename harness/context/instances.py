@@ -135,6 +135,7 @@ class Narration:
         self._waiting: list[tuple[float, int, Callable[[], None]]] = []
         self._asked: dict[tuple[str, int, int], tuple[Mapping[str, Any], Any]] = {}
         self._lock = threading.Lock()
+        self._telling = threading.Lock()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="narration", daemon=True)
         self._thread.start()
@@ -184,9 +185,10 @@ class Narration:
         self._tell_until(float("inf"))
 
     def _tell_until(self, end: float) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting or self._waiting[0][0] > end:
-                    return
-                _, _, step = heapq.heappop(self._waiting)
-            step()
+        with self._telling:  # `flush` and the thread must not tell at the same time: the order would be lost
+            while True:
+                with self._lock:
+                    if not self._waiting or self._waiting[0][0] > end:
+                        return
+                    _, _, step = heapq.heappop(self._waiting)
+                step()
