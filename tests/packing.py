@@ -49,11 +49,13 @@ Place = tuple[str, int, int]
 @dataclass
 class Found:
     """What was found in one case: class → places (topic, partition, offset), and the partitions that are not whole.
-    `reasons`, and how many findings of each class, stand in the first case: nobody says which one they come from."""
+    `reasons`, how many findings of each class, and `idle` (a check was not judged) stand in the first case: nobody says
+    which one they come from."""
 
     findings: dict[str, set[Place]] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list, compare=False)
     incomplete: set[tuple[str, int]] = field(default_factory=set)
+    idle: bool = field(default=False, compare=False)
 
 
 def pack(runs: Sequence[RunData]) -> RunData:
@@ -114,6 +116,7 @@ def judge_each(folder: Path, spark: SparkSession, cases: int, checks: Sequence[C
         for check, result in zip(checks, results, strict=True):
             found = each[check.name]
             found[0].reasons += [f"{reason.kind}: {reason.says}" for reason in result.reasons]
+            found[0].idle = bool(result.not_judged)
             found[0].reasons += [f"{finding.cls} × {finding.count}" for finding in result.findings]
             for finding in result.findings:
                 for sample in finding.samples:

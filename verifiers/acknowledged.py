@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding
 from onceproof.verifiers import atomicity
-from onceproof.verifiers.evidence import fingerprints, membership, suspects
+from onceproof.verifiers.evidence import membership, suspects
 from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, TRANSACTIONAL, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
@@ -31,8 +31,8 @@ _SHARED = "one decision of a coordinator ended the outputs of several acknowledg
 
 def _vanished(tables: Tables, succeeded: DataFrame) -> DataFrame:
     """Return the first part of each acknowledged transaction of which nothing is visible (`atomicity.told_parts`)."""
-    seen = fingerprints.output_ranges(tables).select(*TRANSACTION)
-    seen = seen.unionAll(tables.all_commits.where("fate IN ('visible', 'open')").select(*TRANSACTION)).distinct()
+    committed = tables.all_commits.where("fate IN ('visible', 'open')").select(*TRANSACTION)
+    seen = atomicity.seen(tables).unionAll(committed).distinct()
     parts = atomicity.told_parts(tables).join(tables.few(succeeded), TRANSACTION, "left_semi")
     gone = parts.join(tables.few(seen), TRANSACTION, "left_anti")
     suspected = suspects.suspects(tables)
@@ -41,7 +41,8 @@ def _vanished(tables: Tables, succeeded: DataFrame) -> DataFrame:
             *TRANSACTION, F.explode("sources").alias("p", "span")
         )
         inside = F.expr("from_p = cast(p AS int) AND from_o >= span[0] AND from_o < span[1]")
-        gone = gone.join(spans.join(suspected, inside).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
+        missing = suspected.where("missing")
+        gone = gone.join(spans.join(missing, inside).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
     first = F.min(F.struct("topic", "partition", "first", "last", "records")).alias("part")
     return gone.groupBy(*TRANSACTION).agg(first).select(*TRANSACTION, "part.*").withColumn("offset", F.col("first"))
 

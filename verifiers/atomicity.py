@@ -168,6 +168,27 @@ def torn(tables: Tables) -> DataFrame | None:
 
     Columns: worker, incarnation, transaction, topic, partition, first, last, records, visible.
     """
+    return unless_empty(_parts_in_log(tables).where("seen > 0 AND seen < all").drop("seen", "all"))
+
+
+@cached
+def seen(tables: Tables) -> DataFrame:
+    """Return the transactions of which a record is visible: worker, incarnation, transaction.
+
+    These are the transactions that the headers of outputs name, and those with a visible part in their manifest, which
+    may lie in the intermediate topic.
+    """
+    headers = fingerprints.output_ranges(tables).select(*TRANSACTION)
+    parts = _parts_in_log(tables).where("seen > 0").select(*TRANSACTION)
+    return tables.gathered(headers.unionAll(parts).distinct())
+
+
+@cached
+def _parts_in_log(tables: Tables) -> DataFrame:
+    """Return `told_parts` with the number of their records that are visible, and two sums over their transaction.
+
+    Further columns: visible (records of the part), seen (visible records of the transaction), all (its records).
+    """
     parts = told_parts(tables)
     in_log = tables.log.where("control IS NULL").selectExpr(  # speed: no output has the offset of a marker
         "topic",
@@ -197,7 +218,7 @@ def torn(tables: Tables) -> DataFrame | None:
     )
     together = f"OVER (PARTITION BY {', '.join(TRANSACTION)})"
     sums = f"sum(least(visible, records)) {together} AS seen", f"sum(records) {together} AS all"
-    return unless_empty(judged.selectExpr("*", *sums).where("seen > 0 AND seen < all").drop("seen", "all"))
+    return tables.gathered(judged.selectExpr("*", *sums))
 
 
 @cached

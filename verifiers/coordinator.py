@@ -43,10 +43,13 @@ _SEQUENCES = {
 }
 
 
-def problems(lane: Lane, open_at: dict[tuple[int, str], str]) -> Iterator[tuple[str, int, Sample]]:
+def problems(
+    lane: Lane, open_at: dict[tuple[int, str], str], *, whole: bool = True
+) -> Iterator[tuple[str, int, Sample]]:
     """Yield the class, offset and details of what is wrong in a lane; `open_at` is `decisions.ongoing`.
 
     A transaction that its coordinator knows as open is no problem, nor is a decision whose markers are still to come.
+    If the partition is not `whole`, a marker that is not there may be in what is missing of it.
     """
     for span in lane.strange:
         assert span.marker is not None
@@ -54,7 +57,7 @@ def problems(lane: Lane, open_at: dict[tuple[int, str], str]) -> Iterator[tuple[
     for span in lane.spans:
         if span.marker is None and (span.producer_id, lane.place) not in open_at and not lane.unended:
             yield "hung-transaction", span.first, _of_span(span)
-    for decision in lane.unended:
+    for decision in lane.unended if whole else ():
         yield "hung-transaction", _last_open(lane), _of_decision(decision)
     highest = -1
     for span in lane.spans:
@@ -129,9 +132,10 @@ def _judge(tables: Tables) -> Judged:
     open_at = decisions.ongoing(states)
     told = {(each["topic"], each["partition"]) for each in tables.facts["open_transactions"] or ()}
     found: dict[str, list[Sample]] = {}
+    incomplete = {(tables.topic(topic), partition) for topic, partition in completeness.incomplete(tables)}
     for lane in log.lanes:
         topic, _, partition = lane.place.rpartition("/")
-        for cls, offset, details in problems(lane, open_at):
+        for cls, offset, details in problems(lane, open_at, whole=(topic, int(partition)) not in incomplete):
             if cls == "hung-transaction" and (topic, int(partition)) in told:
                 continue  # `transactions` reports it
             found.setdefault(cls, []).append({"topic": topic, "partition": int(partition), "offset": offset, **details})
@@ -173,14 +177,15 @@ def _sequences(tables: Tables) -> list[Finding]:
     """
     lane = "OVER (PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY first)"
     next_one = "pmod(sequence + last - first + 1, 2147483648)"
+    behind = "pmod(expected - sequence, 2147483648) < 1073741824"  # sequence numbers start again from 0 after 2^31 - 1
     data = tables.log.where("producer_id >= 0 AND control IS NULL").join(
         F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti"
     )
     data = data.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start")
     wrong = (
-        data.selectExpr("*", f"lag({next_one}) {lane} AS expected", f"lag(sequence) {lane} AS before")
+        data.selectExpr("*", f"lag({next_one}) {lane} AS expected")
         .where("sequence != expected OR expected IS NULL AND sequence != 0 AND start = 0")
-        .selectExpr("*", "IF(sequence <= before, 'duplicate', 'lost') AS cls", "first AS offset")
+        .selectExpr("*", f"IF({behind}, 'duplicate', 'lost') AS cls", "first AS offset")
         .persist()
     )
     late = zombies.by_epoch(tables)

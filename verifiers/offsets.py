@@ -11,8 +11,8 @@
     transaction 9: the outputs of inputs 40..49 are visible, but its commit of offset 50 was aborted; transaction 10 has
                          committed 60: nothing is lost, but if the worker had died between the two transactions, inputs
                          40..49 would have been processed again
-    offsets committed by one worker, in the order of the log: 50 by transaction 8, 60 by 9, 50 by 8 again, 70 by 10: a
-                         request of transaction 8 arrived late
+    offsets committed by one worker, in the order of the log: 50 by transaction 8, 60 by 9, 50 by 10, 70 by 11: if the
+                         worker had died after transaction 10, inputs 50..59 would have been processed again
 
 If outputs and offsets are in one transaction, there is no excuse for any of these. A committed offset whose
 transaction still has to be ended on its partition is late, not missing: the run has not come to rest. (One cause has
@@ -166,7 +166,7 @@ def _positions(tables: Tables, which: str) -> DataFrame:
 def _without_outputs(tables: Tables) -> list[Finding]:
     """Return the finding of offsets that were committed by transactions without visible outputs."""
     wrong = _alone(tables)
-    order = ("partition", "offset")
+    order = ("topic", "partition", "offset")
     return [] if wrong is None else finding(tables, _CLASS, _SAYS, wrong, partial(position, tables), order=order)
 
 
@@ -174,27 +174,50 @@ def _without_outputs(tables: Tables) -> list[Finding]:
 def _alone(tables: Tables) -> DataFrame | None:
     """Return offsets that were committed by transactions without visible outputs; None if there are none.
 
-    These transactions were given up, or their manifest lists outputs. Where inputs of theirs have no output, those
-    inputs are `lost`, and there is no finding here.
+    The manifest of these transactions, of every service of a chain, lists records of which none is visible; or they
+    were given up, and no header names them. Where inputs of theirs have no output at the end, those inputs are `lost`,
+    and there is no finding here.
     """
-    judged = F.col("topic").isin(*tables.workload.judged)
-    had = atomicity.told_parts(tables).where(judged).select(*TRANSACTION)
-    visible = tables.commits.where("fate = 'visible'")
-    seen = fingerprints.output_ranges(tables).select(*TRANSACTION).distinct()
-    wrong = visible.join(tables.few(seen), TRANSACTION, "left_anti")
-    wrong = wrong.join(tables.few(atomicity.given_up(tables).unionAll(had)), TRANSACTION, "left_semi")
+    had = atomicity.told_parts(tables).select(*TRANSACTION)
+    without = had.join(tables.few(atomicity.seen(tables)), TRANSACTION, "left_anti")
+    headers = fingerprints.output_ranges(tables).select(*TRANSACTION)
+    given_up = atomicity.given_up(tables).join(tables.few(headers.distinct()), TRANSACTION, "left_anti")
+    visible = tables.all_commits.where("fate = 'visible'")
+    wrong = visible.join(tables.few(without.unionAll(given_up)), TRANSACTION, "left_semi")
     wrong, suspected = _but_zombies(tables, wrong), suspects.suspects(tables)
     if suspected is not None:
-        mine = ["partition", *TRANSACTION]
+        mine = ["topic", "partition", *TRANSACTION]
         spans = (
             tables.transactions.join(wrong.select(*mine, F.col("position").alias("reach")), TRANSACTION)
             .groupBy(*mine, "reach")
             .agg(F.max(F.expr("sources[cast(partition AS string)]")).alias("span"))
         )
         # A worker that was killed before it called commit left no source ranges: it read up to its committed offset.
-        inside = F.expr("from_p = partition AND from_o >= coalesce(span[0], 0) AND from_o < coalesce(span[1], reach)")
-        wrong = wrong.join(spans.join(suspected, inside).select(*mine), mine, "left_anti")
+        reached = "from_o >= coalesce(span[0], 0) AND from_o < coalesce(span[1], reach)"
+        inside = F.expr(f"from = topic AND from_p = partition AND {reached}")
+        missing = _read_of(tables, suspected.where("missing"))
+        wrong = wrong.join(spans.join(missing, inside).select(*mine), mine, "left_anti")
     return unless_empty(wrong)
+
+
+def _read_of(tables: Tables, missing: DataFrame) -> DataFrame:
+    """Return the places of inputs whose outputs are missing: from (the topic on the cluster), from_p, from_o.
+
+    In a chain, the records that the first service made of them are among these. A manifest of the first service tells
+    which these are, if its transaction read and wrote as many records of a partition, without a gap.
+    """
+    places = missing.select(F.lit(tables.input_topic).alias("from"), "from_p", "from_o")
+    middle = tables.workload.intermediate_topic
+    if not middle:
+        return places
+    read = tables.transactions.selectExpr(*TRANSACTION, "explode(sources) AS (p, span)").distinct()
+    made = atomicity.told_parts(tables).where(F.col("topic") == middle).join(read, TRANSACTION)
+    made = made.where("cast(p AS int) = partition AND records = last - first + 1 AND records = span[1] - span[0]")
+    inside = F.expr("from_p = partition AND from_o >= span[0] AND from_o < span[1]")
+    there = places.join(tables.few(made), inside).select(
+        F.lit(tables.topic(middle)).alias("from"), "from_p", F.expr("first + from_o - span[0] AS from_o")
+    )
+    return places.unionAll(there)
 
 
 def _back(tables: Tables) -> list[Finding]:
@@ -212,11 +235,7 @@ def _back(tables: Tables) -> list[Finding]:
     if suspected is not None:
         again = tables.outputs.join(suspected.select(*causes.KEY), causes.KEY, "left_semi")
         wrong = wrong.join(again.select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")
-    return finding(tables, _CLASS, _SAYS, wrong, partial(_back_at, tables), order=("topic", "partition", "offset"))
-
-
-def _back_at(tables: Tables, row: Any) -> Sample:
-    return {**position(tables, row), "topic": row["topic"]}
+    return finding(tables, _CLASS, _SAYS, wrong, partial(position, tables), order=("topic", "partition", "offset"))
 
 
 def _but_zombies(tables: Tables, wrong: DataFrame) -> DataFrame:

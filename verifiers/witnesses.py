@@ -81,9 +81,7 @@ def _judge(tables: Tables) -> Judged:
     of: dict[Key, Key | None] = {}
     for worker, event in (each for each in told if each[1]["event"] != "assigned"):
         mine = worker, event["incarnation"], event["transaction"]
-        if event["event"] == "begin":
-            of[mine] = _own(began, worker, event)
-        if (key := of[mine]) is not None:
+        if (key := of.setdefault(mine, _own(began, worker, event))) is not None:  # its first event is `begin`
             seen.setdefault(key, {})[event["event"]] = event
     says = [
         f"transaction {number} of the requests of worker-{worker}.{incarnation} was begun by no worker"
@@ -133,7 +131,7 @@ def _differences(key: Key, theirs: dict[str, Any], seen: dict[str, dict[str, Any
         yield f"{name} was committed, as the worker says, but no broker told its client so"
     elif outcome is not None and outcome.type == "fail" and "invoke" in seen:
         yield f"{name} was aborted, as the worker says, but its client asked for its commit"
-    if invoked is None or outcome is None or outcome.type != "ok" or told != "ok":
+    if invoked is None or told != "ok":
         return
     sent = seen["invoke"]
     known = {place: tuple(each) for place, each in invoked.outputs.items() if each[1] >= 0}

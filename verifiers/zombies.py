@@ -81,10 +81,12 @@ def _by_group(tables: Tables) -> DataFrame | None:
     turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: further commits of one owner are no new turn
     late: list[tuple[int, int, int | None]] = []
     runs: dict[int, list[Turn]] = {}
-    told = {owner for each in _assigned(tables).values() for _, owner in each}
+    told = {(partition, *owner) for partition, each in _assigned(tables).items() for _, owner in each}
     for row in rows(turns.select("partition", "offset", *TRANSACTION).orderBy("partition", "offset")):
-        if (row["worker"], row["incarnation"]) not in told - tables.untold:
-            continue  # the history lacks what this member reported
+        if (row["partition"], row["worker"], row["incarnation"]) not in told:
+            continue  # it reported no assignment of this partition, so it is not known when it had a successor
+        if (row["worker"], row["incarnation"]) in tables.untold:
+            continue  # the history lacks some of what this member reported
         began = _begins(tables).get((row["worker"], row["incarnation"], row["transaction"]), math.inf)
         turn = Turn(offset=row["offset"], owner=(row["worker"], row["incarnation"]), began=began)
         runs.setdefault(row["partition"], []).append(turn)
@@ -193,13 +195,13 @@ def _unassigned(tables: Tables) -> list[Reason]:
     if tables.workload.wiring.assignment != "group":
         return []
     committed = {row["partition"] for row in rows(tables.commits.select("partition").distinct())}
-    owners = tables.commits.where("worker IS NOT NULL").select(*_OWNER).distinct()
-    told = {owner for each in _assigned(tables).values() for _, owner in each}
+    owners = tables.commits.where("worker IS NOT NULL").select("partition", *_OWNER).distinct()
+    told = {(partition, *owner) for partition, each in _assigned(tables).items() for _, owner in each}
     if missing := sorted(committed - _assigned(tables).keys()):
         says = f"no worker reported that the group assigned it partition {', '.join(map(str, missing))} of the input"
-    elif silent := sorted({(row["worker"], row["incarnation"]) for row in rows(owners)} - told):
-        names = ", ".join(f"worker-{worker}.{incarnation}" for worker, incarnation in silent)
-        says = f"{names} committed offsets without having reported an assignment"
+    elif silent := sorted({(row["partition"], row["worker"], row["incarnation"]) for row in rows(owners)} - told):
+        names = ", ".join(f"worker-{worker}.{incarnation} (partition {of})" for of, worker, incarnation in silent)
+        says = f"{names} committed offsets without having reported an assignment of the partition"
     else:
         return []
     return [Reason(kind="indeterminate", says=f"{says}, so commits of members without a partition are not known")]

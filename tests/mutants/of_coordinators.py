@@ -139,6 +139,12 @@ def sequence_that_repeats(run: RunData) -> Expected:
     return {"duplicate": {_sequences(run)}}
 
 
+@mutant(ZOMBIE, alone=True)
+def sequence_that_overlaps(run: RunData) -> Expected:
+    """A batch begins with the sequence number with which the one before it ended, although no input has two outputs."""
+    return {"duplicate": {_sequences(run, by=-1)}}
+
+
 def _sequences(run: RunData, *, by: int | None = None) -> tuple[str, int, int]:
     """Move the sequence numbers of the last batch of a producer's epoch; None: to those of the batch before it."""
     for partition in range(3):

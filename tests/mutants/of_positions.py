@@ -184,11 +184,11 @@ def position_told_again_behind_an_empty_transaction(run: RunData) -> Expected:
 
 @mutant(ZOMBIE)
 def position_gone_back(run: RunData) -> Expected:
-    """The request with a transaction's position came in once more, behind that of the worker's next transaction; the
-    one after that covers both."""
+    """The request with a transaction's position came in once more, behind that of the worker's next transaction and
+    before its marker: it is in that one."""
     first, second, _ = of_one_worker(run)
-    commit(run, [{**first, "offset": second["offset"] + 0.5}])
-    return {"offset-divergence": {("input", first["partition"], first["position"])}}
+    commit(run, [{**first, "offset": second["offset"] + 0.5, "marker": second["marker"]}])
+    return {"unprotected": {("input", first["partition"], first["position"])}}
 
 
 @mutant(ZOMBIE)

@@ -5,11 +5,15 @@ from tests.mutants.catalogue import (
     CHAIN,
     Expected,
     commit,
+    final,
+    info_without_outputs,
     mutant,
     place_of,
+    positions_of,
     turns,
 )
 from tests.mutants.of_memberships import divide, into_the_next_transaction, movable, positions_told, same_transaction
+from tests.packing import Place
 from tests.rundata import Row, RunData
 
 
@@ -50,12 +54,12 @@ def position_never_committed_by_the_second_service(run: RunData) -> Expected:
 
 @mutant(CHAIN)
 def position_gone_back_in_the_second_service(run: RunData) -> Expected:
-    """The request with a position of the second service came in once more, behind that of its next transaction; the
-    one after that covers both."""
+    """The request with a position of the second service came in once more, behind that of its next transaction and
+    before its marker: it is in that one."""
     first, second, *_ = _turns_between(run, 0)[5:]
     commit(run, [])
-    run.other_commits.append({**first, "offset": second["offset"] + 1})
-    return {"offset-divergence": {("middle", 0, first["position"])}}
+    run.other_commits.append({**first, "offset": second["offset"] + 1, "marker": second["marker"]})
+    return {"unprotected": {("middle", 0, first["position"])}}
 
 
 @mutant(CHAIN)
@@ -145,3 +149,43 @@ def two_commits_of_the_first_service_in_one_transaction(run: RunData) -> Expecte
             each["transaction"] = AGAIN
     divide(run, manifest, 2)
     return {"torn-transaction": {("middle", 2, first)}}
+
+
+@mutant(CHAIN)
+def positions_of_the_first_service_missing(run: RunData) -> Expected:
+    """An acknowledged transaction of the first service committed no position; those of later ones cover its inputs."""
+    positions = positions_of(run, turns(run, 0)[5])
+    made = set()
+    for each in positions:
+        *_, before = (one["position"] for one in turns(run, each["partition"]) if one["offset"] < each["offset"])
+        made |= {
+            ("middle", row["intermediate_partition"], row["intermediate_offset"])
+            for row in run.outputs
+            if row["source_partition"] == each["partition"] and before <= row["source_offset"] < each["position"]
+        }
+        run.commits.remove(each)
+    return {"offset-divergence": made}
+
+
+@mutant(CHAIN)
+def position_of_an_info_of_the_second_service_without_outputs(run: RunData) -> Expected:
+    """The second service called commit and had no answer; the outputs were aborted and done again, and the position was
+    committed."""
+    return {"offset-divergence": _info_of_the_second_service(run)}
+
+
+@mutant(CHAIN)
+def lost_beside_an_info_of_the_second_service(run: RunData) -> Expected:
+    """The same, and nothing was done again: what is lost says enough of the position."""
+    rows = final(run, "output")
+    run.outcome(rows[0])["type"] = "info"
+    for row in rows:
+        run.hide("output", row["partition"], row["offset"], row["offset"])
+    return {"lost": {("input", row["source_partition"], row["source_offset"]) for row in rows}}
+
+
+def _info_of_the_second_service(run: RunData) -> set[Place]:
+    row = final(run, "output")[0]
+    positions = [each for each in run.other_commits if same_transaction(each, row)]
+    info_without_outputs(run, "output")
+    return {("middle", each["partition"], each["position"]) for each in positions}

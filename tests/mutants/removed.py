@@ -27,7 +27,7 @@ TESTED: Mapping[str, tuple[str, ...]] = {
     "collect.collect": ("test_collect", "test_hidden"),
     "lints": ("test_lints",),
     "witnesses": ("test_witnesses",),
-    "onceproof.harness.record.narrator": ("test_witnesses",),
+    "onceproof.harness.record.narrator": ("test_narrator", "test_witnesses"),
     "onceproof.harness.context.settled": ("test_settled",),
     "onceproof.run.quiesce": ("test_settled",),
 }

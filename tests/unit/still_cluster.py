@@ -78,8 +78,10 @@ class StillContext:
         *,
         logs: Mapping[str, Path] | None = None,
         capabilities: Iterable[str] = ("log-access", "transaction-state"),
+        collect: Mapping[str, Any] | None = None,
     ) -> None:
         raw = {"name": "still", "about": "a cluster at rest", "workload": {"name": workload, **_WORKLOAD}}
+        raw |= {"collect": dict(collect)} if collect else {}
         made = plan.make(parse(raw, where="test"), 1)
         self.names = names(made.digest, 1, registry.workload(workload))
         self.admin = StillAdmin(names=self.names)

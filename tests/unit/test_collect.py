@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from onceproof.harness.model import registry
-from onceproof.harness.record import manifest
+from onceproof.harness.record import manifest, provenance
+from onceproof.harness.record.narrator import Narrator
 from onceproof.verifiers.collect import collect as module
-from onceproof.verifiers.collect import topics
+from onceproof.verifiers.collect import owners, topics
 from onceproof.verifiers.collect.collect import collect, pin, read_inputs, read_outputs
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
@@ -271,3 +272,41 @@ def test_the_columns_that_a_workload_needs(
     right = registry.workload(workload).aggregate
     for role, each in written.items():
         assert each.get("total") == (right and (right.state if role == "balances" else right.total))
+
+
+class Requests:
+    """A journal of three requests."""
+
+    def write(self, path: Path, names: dict[str, str]) -> int:
+        return 3
+
+
+def test_requests_are_a_table_where_a_scenario_wants_them(tmp_path: Path) -> None:
+    still = StillContext(capabilities=[], collect={"requests": True})
+    still.context.requests = Requests()  # type: ignore[misc, assignment]
+    still.admin.topic_names = dict  # type: ignore[attr-defined]
+    assert collected(still, tmp_path / "run")["rows"] == {"outputs": 5, "inputs": 5, "requests": 3}
+
+
+def test_what_an_application_wrote_is_named_by_its_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[Any] = []
+    monkeypatch.setattr(owners, "named", lambda *about: named.append(about[2]))
+    still = StillContext()
+    data = logs(tmp_path / "data", still)
+    still.context.cluster.log_dirs = lambda: data  # type: ignore[method-assign]
+    still.context.requests = Requests()  # type: ignore[misc, assignment]
+    still.admin.topic_names = dict  # type: ignore[attr-defined]
+    output = still.names.topic("output")
+    narrator = Narrator(read=lambda _: still.names.input, emit=lambda *_: None)
+    still.context.workers.narrator = narrator  # type: ignore[misc]
+    facts = collected(still, tmp_path / "first")
+    assert (facts["rows"]["requests"], facts["rows"]["batches"], named) == (3, 7, [[]])
+    batch_of = {row["topic"]: row for row in rows(tmp_path / "first", "batches") if row["control"] is None}
+    sent, held = batch_of[output], batch_of[OFFSETS]
+    key = (sent["producer_id"], sent["producer_epoch"], output, 0, sent["sequence"])
+    narrator.batches[key] = (0, 1, 7)
+    narrator.positions[held["producer_id"], held["producer_epoch"], 0, 10] = [(0, 1, 8)]
+    collected(still, tmp_path / "second")
+    assert named[1] == [(0, 0, 9, provenance.packed_owner(0, 1, 7))]
+    [commit] = rows(tmp_path / "second", "commits")
+    assert (commit["worker"], commit["incarnation"], commit["transaction"]) == (0, 1, 8)

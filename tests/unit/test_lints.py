@@ -88,6 +88,7 @@ def test_a_request_that_breaks_a_rule(tmp_path: Path, requests: list[Request], n
         [started(), ended(committed=False)],  # an abort of nothing
         [*GOOD, ended(), ended()],  # two retries of one EndTxn
         [started(timeout_ms=1_500), produced(), ended()],
+        [(INIT, {"transactionalId": None, "transactionTimeoutMs": -1}), produced(transactional=True)],
         [started(), sent(generation=-1)],  # the partitions are its own by configuration
         [started(), (ADD, {"v3AndBelowTransactionalId": "app"}), ended()],  # what it sent was not acknowledged
     ],
@@ -97,13 +98,18 @@ def test_what_breaks_no_rule(tmp_path: Path, requests: list[Request]) -> None:
 
 
 def test_faults_may_make_transactions_long(tmp_path: Path) -> None:
-    linted(tmp_path, started(timeout_ms=500), produced(), ended())
-    assert lints.lints(tmp_path, registry.workload("copy"), faults=True) == []
+    linted(tmp_path, started(timeout_ms=500), produced(), ended(), (OFFSET_FETCH, {}))
+    found = lints.lints(tmp_path, registry.workload("copy"), faults=True) or []
+    assert [each.name for each in found] == ["unstable-offsets"]
 
 
 def test_read_uncommitted_is_one_of_a_topic_with_transactions_only(tmp_path: Path) -> None:
     fetch = FETCH, {"isolationLevel": 0}
     assert linted(tmp_path, JOIN, fetch, written="op-1-input") == ["read-uncommitted"]
+
+
+def test_each_worker_of_one_service_reads_the_input(tmp_path: Path) -> None:
+    assert linted(tmp_path, (FETCH, {"isolationLevel": 0}), written="op-1-input", worker=1) == ["read-uncommitted"]
 
 
 @pytest.mark.parametrize(("worker", "expected"), [(0, []), (1, ["read-uncommitted"]), (3, ["read-uncommitted"])])

@@ -45,12 +45,6 @@ _SAYS = {
     "position": "the last one in its log is",
     "group-not-stable": "below the high watermark",
 }
-# The tables of these mutants say of a request that came late that it is in the transaction which sent it. In the log it
-# is in the producer's next transaction, behind that one's marker, and not where the claim puts it.
-_IN_THE_LOG = {
-    "position-gone-back": ("offset-divergence", "unprotected"),
-    "position-gone-back-in-the-second-service": ("offset-divergence", "unprotected"),
-}
 # The text of this mutant is of the output that is missing; the place is that of the partition that the reader missed.
 _OF_THE_PARTITION = "the table of a partition is incomplete: op-pack-"
 
@@ -85,9 +79,6 @@ def test_what_is_left_out_is_what_no_log_can_show(name: str) -> None:
 def _differences(mutant: Mutant) -> Iterator[str]:
     run, expected = mutant.make()
     verdict = judge(run)
-    if mutant.name in _IN_THE_LOG:
-        before, cls = _IN_THE_LOG[mutant.name]
-        expected = {cls: expected[before]}
     for cls in sorted({*expected, *verdict.findings}):
         should, found = expected.get(cls, set()), verdict.findings.get(cls, set())
         if should != found:

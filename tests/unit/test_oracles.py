@@ -8,7 +8,7 @@ as large ones are. Set ONCEPROOF_CASES for more cases.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,16 +21,10 @@ from onceproof.verifiers.evidence import tables
 from tests import oracle
 from tests.histories import SHAPES, Shape, Small, small_runs
 from tests.oracle import Verdict
-from tests.packing import Found, Place, judge, pack
+from tests.packing import Found, judge, pack
 
 CASES = int(os.environ.get("ONCEPROOF_CASES", "100"))
 _AS_LARGE = ("fan-out", "sums")
-# Where the two are known to differ, in a chain. The verifiers take a transaction of the first service for one without
-# effect when its position is not committed, although its records are in the topic between; and they do not look for
-# positions of the second service whose transaction has no other effect.
-_UNSETTLED = {
-    "chain": {("torn-transaction", "middle"), ("offset-divergence", "middle"), ("offset-divergence", "input")},
-}
 _FOLDER = re.compile("never started|reported nothing|observer saw nothing")
 _OF_THE_FOLDER = ("nobody-watched", "never-started", "silent")  # rules that see the whole folder, not one case
 
@@ -89,20 +83,13 @@ def _differences(
     found = judge(pack([run for run, _ in cases]).write(folder), spark, len(cases))
     wrong: list[tuple[int, Small | None, str]] = []
     for (run, should), told in zip(cases, found, strict=True):
-        left_out = _UNSETTLED.get(run.shape.workload, set())
-        one, other = (_settled(each.findings, left_out) for each in (should, told))
-        if (one, should.incomplete) != (other, told.incomplete):
+        if (should.findings, should.incomplete) != (told.findings, told.incomplete):
             wrong.append((len(run.inputs) + len(run.events), run, f"Python says {should}, PySpark says {told}"))
     kinds = _kinds(found)
     should_be = set[str]().union(*(told.kinds for _, told in cases))
     if kinds.keys() != should_be:
         wrong.append((0, None, f"Python gives reasons of the kinds {sorted(should_be)}, PySpark {kinds}"))
     return wrong
-
-
-def _settled(findings: Mapping[str, set[Place]], left_out: set[tuple[str, str]]) -> dict[str, set[Place]]:
-    kept = {cls: {place for place in each if (cls, place[0]) not in left_out} for cls, each in findings.items()}
-    return {cls: each for cls, each in kept.items() if each}
 
 
 def _kinds(found: Sequence[Found]) -> dict[str, str]:

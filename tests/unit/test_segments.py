@@ -101,3 +101,9 @@ def test_a_transaction_may_span_segments(tmp_path: Path) -> None:
     (tmp_path / "00.log").write_bytes(batch(0, 3, producer=1, attributes=0x10))
     (tmp_path / "03.log").write_bytes(marker(3, 1, 1))
     assert [row[-1] for row in segments.replica(tmp_path)] == ["visible", "control"]
+
+
+@pytest.mark.parametrize(("key", "value"), [(None, b"v"), (b"k", None), (None, None), (b"", b"v")])
+def test_a_record_without_key_or_value(key: bytes | None, value: bytes | None) -> None:
+    record = bytes(3) + field(key) + field(value) + varint(0)
+    assert segments._record(field(record), 0) == (0, key, value, len(field(record)))

@@ -16,7 +16,7 @@ from onceproof.harness.record.tables import REQUESTS
 from onceproof.verifiers import witnesses
 from onceproof.verifiers.evidence.tables import Tables
 
-PRODUCE, OFFSET_FETCH, ADD, END, TXN_OFFSET = 0, 9, 24, 26, 28
+PRODUCE, OFFSET_FETCH, ADD, END, TXN_OFFSET, HEARTBEAT = 0, 9, 24, 26, 28, 68
 INPUT, OUTPUT = "op-1-input", "op-1-output"
 ID = {"transactionalId": "app"}
 Row = dict[str, Any]
@@ -26,7 +26,7 @@ class Told:
     """A run of one worker: what it reports, and what its client sends."""
 
     def __init__(self, tmp_path: Path) -> None:
-        self.folder = tmp_path
+        self.folder, self.workload = tmp_path, "copy"
         self.events: list[Row] = [{"event": "started", "source": "worker-0", "at": 0.0, "incarnation": 1, "pid": 7}]
         self.rows: list[Row] = []
         self._numbers: dict[int, int] = {}
@@ -71,7 +71,8 @@ class Told:
                 folder=self.folder,
                 events=Events([parse(each) for each in self.events]),
                 input_topic=INPUT,
-                workload=registry.workload("copy"),
+                topic=lambda role: f"op-1-{role}",
+                workload=registry.workload(self.workload),
                 facts={"rows": {"requests": len(rows)}},
             ),
         )
@@ -105,6 +106,15 @@ def test_a_commit_that_no_broker_acknowledged(told: Told) -> None:
     assert told.differences() == [
         "transaction 1 of worker-0.1 was committed, as the worker says, but no broker told its client so"
     ]
+
+
+def test_what_no_broker_acknowledged_is_not_compared(told: Told) -> None:
+    """The commit is said to have succeeded, and that it did not is what is wrong."""
+    told.transaction(1, 1.0, 0)
+    told.rows[-1].update(answered=None, response=None)
+    [produced] = [row for row in told.rows if row["api"] == PRODUCE]
+    produced["response"] = produced["response"].replace('"baseOffset": 0', '"baseOffset": 40')
+    assert len(told.differences()) == 1
 
 
 @pytest.mark.parametrize("code", [47, 90])
@@ -152,6 +162,46 @@ def test_other_outputs(told: Told) -> None:
     assert says == (
         "transaction 1 of worker-0.1 has other outputs in the responses to its client than in the worker's report"
     )
+
+
+def test_outputs_of_which_the_worker_does_not_know_the_offsets(told: Told) -> None:
+    """Its client had no answer for one partition, and the broker's answer to another request has that one."""
+    told.transaction(1, 1.0, 0)
+    [invoked] = [each for each in told.events if each["event"] == "invoke"]
+    invoked["outputs"] = {f"{OUTPUT}/3": [10, -1, -1], f"{OUTPUT}/4": [10, -1, -1]}
+    assert told.differences() == []
+
+
+def test_offsets_that_are_not_in_the_transaction(told: Told) -> None:
+    told.transaction(1, 1.0, 0)
+    told.rows = [row for row in told.rows if row["api"] != TXN_OFFSET]
+    assert told.differences() == []
+
+
+def test_what_other_processes_do_is_not_compared(told: Told) -> None:
+    told.events.append({"event": "started", "source": "observer", "at": 0.5, "pid": 8})
+    told.transaction(1, 1.0, 0)
+    assert told.differences() == []
+
+
+def test_assignments_are_not_compared(told: Told) -> None:
+    told.asks(HEARTBEAT, 0.5, {}, {"assignment": {"topicPartitions": [{"name": INPUT, "partitions": [3]}]}})
+    told.transaction(1, 1.0, 0)
+    assert told.differences() == []
+    assert witnesses.narrated(told.tables())[0][1]["event"] == "assigned"
+
+
+def test_the_second_service_of_a_chain_reads_the_topic_between(told: Told) -> None:
+    told.workload = "chain"
+    told.events.append({"event": "started", "source": "worker-1", "at": 0.0, "incarnation": 1, "pid": 8})
+    for topic, position in ((INPUT, 5), ("op-1-middle", 7)):
+        partitions = [{"partitionIndex": 3, "committedOffset": position}]
+        told.asks(TXN_OFFSET, 1.0, {**ID, "topics": [{"name": topic, "partitions": partitions}]}, {})
+    told.asks(END, 1.5, {**ID, "committed": True}, {"errorCode": 0})
+    for row in told.rows:
+        row.update(worker=1, link="lane2->broker1")
+    *_, (worker, outcome) = witnesses.narrated(told.tables())
+    assert (worker, outcome["sources"]) == (1, {"3": (0, 7)})
 
 
 def test_other_offsets(told: Told) -> None:

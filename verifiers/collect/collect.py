@@ -81,7 +81,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed")
     if narrator := context.workers.narrator:
         counts["batches"] = dict(log)["batches"]()
-        log = [each for each in log if each[0] != "batches"]
+        log = [each for each in log if each[0] != "batches"]  # speed: they have been written
         senders = owners.ranges(narrator, tables / "batches.parquet", pinned)
         outputs = {
             role: owners.named(spark, frame, senders.get(context.names.topic(role), []), folder / "ledger")
@@ -261,7 +261,7 @@ def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
     """
     known: dict[tuple[int, Partition], str] = {}
     for name, state in admin.transactional_ids("").items():
-        if state in OPEN_STATES:
+        if state in OPEN_STATES:  # speed: the answer for any other one is that it is not open
             told = until(f"the coordinator of {name}", partial(admin.transaction, name), deadline_s=_TOLD_DEADLINE_S)
             known |= {(told.producer_id, partition): name for partition in told.partitions if told.open}
     return known

@@ -64,13 +64,13 @@ def told(row: Any) -> Sample:
 
 
 def position(tables: Tables, row: Any) -> Sample:
-    """Return the sample of a committed offset, at the place of the input topic that it points to.
+    """Return the sample of a committed offset, at the place to which it points: in the row's topic, or the input.
 
     `commit_offset` is the offset of the commit in the group's partition of __consumer_offsets; worker, incarnation and
     transaction are those that committed.
     """
     return {
-        "topic": tables.input_topic,
+        "topic": row.asDict().get("topic", tables.input_topic),
         "partition": row["partition"],
         "offset": row["position"],
         "commit_offset": row["offset"],

@@ -40,7 +40,7 @@ def suspects(tables: Tables) -> DataFrame | None:
     """Return the topics and numbers whose outputs do not fit; None if all fit.
 
     Columns: topic, number, from_p and from_o (the input's partition and offset), position (the committed offset of
-    that partition).
+    that partition), and missing (whether an output that is due is not there).
     """
     if _all_fit(tables):  # speed: what follows finds nothing then
         return None
@@ -80,6 +80,7 @@ def suspects(tables: Tables) -> DataFrame | None:
             F.max("from_p").alias("from_p"),
             F.expr(f"max(nullif(from_o, {_NONE})) AS from_o"),
             F.max("position").alias("position"),
+            F.expr("max(due) > 0 AS missing"),
         )
     )
 

@@ -1,0 +1,230 @@
+"""The transactions that a client's requests tell, and whose batches and committed offsets they are."""
+
+import base64
+import struct
+from typing import Any
+
+import pytest
+
+from onceproof.harness.record.narrator import Narrator
+
+PRODUCE, OFFSET_FETCH, SYNC_GROUP, INIT, ADD, ADD_OFFSETS, END, TXN_OFFSET, HEARTBEAT = 0, 9, 14, 22, 24, 25, 26, 28, 68
+FENCED, NOT_COORDINATOR = 90, 16
+ID = {"transactionalId": "app"}
+PRODUCER = {"producerId": 4000, "producerEpoch": 2}
+Body = dict[str, Any]
+
+
+class Client:
+    """A client of worker 0, whose requests are a second apart. An answer comes half a second after its request."""
+
+    def __init__(self) -> None:
+        self.told: list[Body] = []
+        self.narrator = Narrator(read=lambda _: "in", emit=lambda _, event: self.told.append(event))
+        self.narrator.started(0, 1)
+        self.now = 0.0
+
+    def send(self, api: int, body: Body, answer: Body | None = None) -> None:
+        self.now += 1
+        row = {"worker": 0, "link": "lane1->broker1", "connection": 1, "api": api, "at": self.now}
+        transaction = self.narrator.asked(row, body)
+        if answer is not None:
+            self.narrator.told(row | {"answered": self.now + 0.5}, body, answer, transaction)
+
+    def add(self) -> None:
+        self.send(ADD, {"v3AndBelowTransactionalId": "app"}, {})
+
+    def produce(self, first: int, *, records: int = 10, error: int = 0, sequence: int = 0) -> None:
+        batch = {"topic": "out", "partition": 3, "records": records, "baseSequence": sequence, **PRODUCER}
+        place = {"index": 3, "errorCode": error, "baseOffset": first}
+        answer = {"responses": [{"name": "out", "partitionResponses": [place]}]}
+        self.send(PRODUCE, {**ID, "batches": [batch]}, answer)
+
+    def commit_offset(self, position: int, topic: str = "in", partition: int = 3) -> None:
+        partitions = [{"partitionIndex": partition, "committedOffset": position}]
+        self.send(TXN_OFFSET, {**ID, **PRODUCER, "topics": [{"name": topic, "partitions": partitions}]}, {})
+
+    def end(self, *, committed: bool = True, error: int | None = 0) -> None:
+        self.send(END, {**ID, "committed": committed}, None if error is None else {"errorCode": error})
+
+    def kinds(self) -> list[str]:
+        return [str(each.get("type", each["event"])) for each in self.told]
+
+    def last(self) -> Body:
+        return self.told[-1]
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def test_a_transaction(client: Client) -> None:
+    client.add()
+    client.produce(40)
+    client.commit_offset(12)
+    client.end()
+    whole = {"transaction": 1, "sources": {"3": (0, 12)}, "records": 12, "incarnation": 1}
+    assert client.told == [
+        {"event": "begin", "n": 1, "t": 1.0, "incarnation": 1, "transaction": 1},
+        {"event": "invoke", "n": 2, "t": 4.0, "outputs": {"out/3": (10, 40, 49)}, **whole},
+        {"event": "outcome", "n": 3, "t": 4.5, "type": "ok", **whole},
+    ]
+
+
+@pytest.mark.parametrize("api", [ADD, ADD_OFFSETS, PRODUCE, TXN_OFFSET])
+def test_what_begins_a_transaction(client: Client, api: int) -> None:
+    client.send(api, ID)
+    assert client.kinds() == ["begin"]
+
+
+def test_what_begins_none(client: Client) -> None:
+    client.send(INIT, ID, {"errorCode": 0})
+    client.send(PRODUCE, {"transactionalId": None})
+    client.end()
+    assert client.told == []
+
+
+def test_a_request_of_another_kind_ends_no_transaction(client: Client) -> None:
+    client.add()
+    client.send(INIT, ID, {"errorCode": 0})
+    client.end()
+    assert client.kinds() == ["begin", "invoke", "ok"]
+
+
+def test_an_abort_is_no_commit(client: Client) -> None:
+    client.add()
+    client.commit_offset(12)
+    client.end(committed=False)
+    client.add()
+    client.commit_offset(12)
+    client.end()
+    assert client.kinds() == ["begin", "fail", "begin", "invoke", "ok"]
+    assert client.last()["sources"] == {"3": (0, 12)}  # the aborted transaction's inputs are read again
+
+
+def test_inputs_begin_where_the_last_transaction_ended(client: Client) -> None:
+    for position in (12, 20):
+        client.add()
+        client.commit_offset(position)
+        client.end()
+    assert (client.last()["sources"], client.last()["records"]) == ({"3": (12, 20)}, 8)
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_inputs_begin_at_the_committed_offset(client: Client, nested: bool) -> None:
+    partitions = [{"partitionIndex": 3, "committedOffset": 7}, {"partitionIndex": 4, "committedOffset": -1}]
+    others = [{"partitionIndex": 3, "committedOffset": 5}]
+    topics = {"topics": [{"name": "in", "partitions": partitions}, {"name": "other", "partitions": others}]}
+    client.send(OFFSET_FETCH, {}, {"groups": [topics]} if nested else topics)
+    client.commit_offset(12)
+    client.commit_offset(3, partition=4)
+    client.commit_offset(99, topic="other")
+    client.end()
+    assert client.last()["sources"] == {"3": (7, 12), "4": (0, 3)}
+
+
+def test_a_commit_is_answered_once(client: Client) -> None:
+    client.add()
+    client.end(error=NOT_COORDINATOR)
+    client.end()
+    client.end()
+    assert client.kinds() == ["begin", "invoke", "ok"]
+
+
+def test_a_commit_that_failed(client: Client) -> None:
+    client.add()
+    client.end(error=FENCED)
+    assert (client.kinds(), client.last()["t"]) == (["begin", "invoke", "info"], 2.5)
+    client.add()
+    assert client.kinds() == ["begin", "invoke", "info", "begin"]
+
+
+def test_a_commit_without_an_answer_is_info_when_the_next_one_begins(client: Client) -> None:
+    client.add()
+    client.end(error=None)
+    client.add()
+    assert client.kinds() == ["begin", "invoke", "info", "begin"]
+    assert [each["transaction"] for each in client.told] == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(("steps", "kinds"), [(1, ["fail"]), (2, ["invoke", "info"]), (3, ["invoke", "ok"])])
+def test_a_process_that_ends(client: Client, steps: int, kinds: list[str]) -> None:
+    client.add()
+    if steps > 1:
+        client.end(error=None if steps == 2 else 0)
+    client.narrator.ended(0, 9.0)
+    assert client.kinds() == ["begin", *kinds]
+
+
+def test_batches_that_were_refused_or_not_asked_for_are_no_outputs(client: Client) -> None:
+    client.produce(40)
+    client.produce(60, error=FENCED, sequence=10)
+    client.produce(-1, sequence=10)
+    place = {"index": 3, "errorCode": 0, "baseOffset": 50}
+    client.send(PRODUCE, {**ID, "batches": []}, {"responses": [{"name": "out", "partitionResponses": [place]}]})
+    client.produce(70, records=5, sequence=10)
+    client.end()
+    assert client.told[1]["outputs"] == {"out/3": (15, 40, 74)}
+
+
+def test_whose_a_batch_is(client: Client) -> None:
+    client.produce(40)
+    client.end()
+    client.produce(40)  # sent again, late
+    client.produce(50, sequence=10)
+    places = [(4000, 2, "out", 3, sequence) for sequence in (0, 10)]
+    assert client.narrator.batches == {places[0]: (0, 1, 1), places[1]: (0, 1, 2)}
+    assert client.narrator.positions == {}
+
+
+def test_whose_a_committed_offset_is(client: Client) -> None:
+    for _ in range(2):
+        client.commit_offset(12)
+        client.commit_offset(12)
+        client.commit_offset(99, topic="other")
+        client.end()
+    assert client.narrator.positions == {(4000, 2, 3, 12): [(0, 1, 1), (0, 1, 2)]}
+    assert client.narrator.batches == {}
+
+
+def classic(*topics: tuple[str, list[int]]) -> str:
+    data = struct.pack(">hi", 1, len(topics))
+    for name, partitions in topics:
+        data += struct.pack(
+            f">h{len(name)}si{len(partitions)}i", len(name), name.encode(), len(partitions), *partitions
+        )
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize(
+    ("api", "assignment"),
+    [
+        (SYNC_GROUP, classic(("other", [7, 8]), ("in", [2, 0]))),
+        (HEARTBEAT, {"topicPartitions": [{"name": "other", "partitions": [7]}, {"name": "in", "partitions": [2, 0]}]}),
+    ],
+)
+def test_an_assignment(client: Client, api: int, assignment: Any) -> None:
+    client.send(api, {}, {"errorCode": 0, "assignment": assignment})
+    assert client.told == [{"event": "assigned", "n": 1, "t": 1.5, "incarnation": 1, "partitions": [0, 2]}]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"errorCode": 27, "assignment": classic(("in", [0]))},
+        {"errorCode": 0, "assignment": ""},
+        {"errorCode": 0, "assignment": None},
+        {"errorCode": 0},
+        {"errorCode": 0, "assignment": classic(("other", [0]))},
+    ],
+)
+def test_no_assignment(client: Client, answer: Body) -> None:
+    client.send(SYNC_GROUP, {}, answer)
+    assert client.told == []
+
+
+def test_other_answers_tell_nothing(client: Client) -> None:
+    client.send(ADD, ID, {"assignment": classic(("in", [0])), "topics": [{"name": "in", "partitions": [{}]}]})
+    client.send(INIT, {}, {"assignment": classic(("in", [0]))})
+    assert client.kinds() == ["begin"]
