@@ -6,6 +6,10 @@
     def test_no_input_is_lost(chaos):
         chaos.check()                       # fails with the verdict, the findings and the path of the report
 
+    @pytest.mark.chaos(app="orders.toml", faults=["kill-worker@before-commit", "rebalances"])
+    def test_orders(chaos):                 # one test for each plan; `onceproof battery` has the same plans
+        chaos.check()
+
     @pytest.mark.chaos
     def test_my_own(chaos_cluster): ...     # a Kafka cluster behind Toxiproxy; chaos_cluster.bootstrap(lane=1)
 
@@ -41,8 +45,9 @@ _RELEASE = pytest.StashKey[str | None]()
 _MASTER = "local[2]"
 _SELECTED = "onceproof_chaos_selected"  # in what a process of pytest-xdist hands back
 _MARKER = (
-    "chaos(scenario): run the test on a real Kafka cluster. The `chaos` fixture runs `scenario`: the path of a TOML "
-    "file from pytest's root directory, or the name of a scenario that `onceproof list` shows."
+    "chaos(scenario, *, app, faults): run the test on a real Kafka cluster. The `chaos` fixture runs `scenario`: the "
+    "path of a TOML file from pytest's root directory, or the name of a scenario that `onceproof list` shows. Or it "
+    "runs `app`, a file without faults, once with each of `faults`, which are plans of `onceproof battery`."
 )
 _NOT_PARALLEL = (
     'chaos tests share clusters and cannot run under pytest-xdist: use -n0, or deselect them: -m "not chaos"'
@@ -72,6 +77,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     seed = config.getoption("--chaos-seed")
     config.stash[_SEED] = secrets.randbelow(1_000_000) if seed is None else seed
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test for each plan that a marker `chaos` names."""
+    for marker in metafunc.definition.iter_markers("chaos"):
+        if "faults" in marker.kwargs and "chaos" in metafunc.fixturenames:
+            metafunc.parametrize("chaos", list(marker.kwargs["faults"]), indirect=True)
+            return
 
 
 @pytest.hookimpl(trylast=True)
@@ -243,15 +256,26 @@ def chaos(request: pytest.FixtureRequest, chaos_clusters: Clusters) -> Chaos:
     `chaos.run()` returns the results without comparing, and `chaos.start()` a run whose steps the test takes itself.
     """
     marker = request.node.get_closest_marker("chaos")
-    named = marker.args[0] if marker and marker.args else None
     config = request.config
-    return Chaos(
-        chaos_clusters,
-        None if named is None else _scenario(config.rootpath, named),
-        seed=config.stash[_SEED],
-        runs=config.rootpath / config.getoption("--chaos-runs"),
-        version=_release(config),
-    )
+    named = marker and (marker.args[0] if marker.args else marker.kwargs.get("app"))
+    path = _scenario(config.rootpath, named) if named else None
+    runs = config.rootpath / config.getoption("--chaos-runs")
+    if path is not None and (plan := getattr(request, "param", None)):
+        path = _under(path, plan, runs)
+    return Chaos(chaos_clusters, path, seed=config.stash[_SEED], runs=runs, version=_release(config))
+
+
+def _under(file: Path, plan: str, runs: Path) -> Path:
+    """Write the scenario of a file under a plan of a battery, and return its path. Fails if there is no such plan."""
+    from onceproof.harness.base.errors import BadInput
+    from onceproof.suite import battery
+
+    runs.mkdir(parents=True, exist_ok=True)
+    try:
+        [(_, path)] = battery.write(file, runs, [plan])
+    except BadInput as error:
+        pytest.fail(str(error), pytrace=False)
+    return path
 
 
 def _scenario(root: Path, named: str) -> Path:

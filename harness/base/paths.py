@@ -23,6 +23,11 @@ def scenarios_dir() -> Path:
     return _PACKAGE / "scenarios"
 
 
+def applications_dir() -> Path:
+    """Return the folder of the example applications that come with onceproof."""
+    return _PACKAGE / "applications"
+
+
 def ci_dir() -> Path:
     """Return the folder of the setup scripts."""
     return _PACKAGE / "ci"

@@ -4,6 +4,7 @@ wire = Wire(port, on_event)
 wire.rule("3-hold-request", links=["lane1->broker2", …], api="EndTxn", action="hold")
 wire.release("3-hold-request")
 wire.report(["lane1->broker2", …])      on_event is also called with these links' requests and responses
+wire.stop("4-kill-worker", lane="lane1", phase="before-commit", transaction=8)
 """
 
 import json
@@ -90,8 +91,17 @@ class Wire:
             delay_ms=delay_ms,
         )
 
+    def stop(self, name: str, *, lane: str, phase: str, transaction: int) -> None:
+        """Let the clients of a lane wait at a phase of the first transaction from this number on that reaches it.
+
+        `lane` is what the names of its links begin with, and transactions are counted from 1 over all of its clients.
+        What waits is reported as `stopped`, and as `went-on` after `release`, unless its client has gone by then: then
+        it is not delivered.
+        """
+        self._do(do="stop", rule=name, lane=lane, phase=phase, transaction=transaction)
+
     def release(self, name: str) -> None:
-        """Deliver the requests that the rule holds, and end the rule. This call is idempotent."""
+        """Deliver what waits for a rule or at a stop of this name, and end it. This call is idempotent."""
         self._do(do="release", rule=name)
 
     def report(self, links: Iterable[str]) -> None:

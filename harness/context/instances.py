@@ -11,16 +11,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.request_proxy import Wire
 from onceproof.harness.context.journal import named
 from onceproof.harness.context.process import Child
 from onceproof.harness.context.workers import Workers
+from onceproof.harness.model.spec import When
 from onceproof.harness.record.events import Event, Spawned, parse
 from onceproof.harness.record.narrator import Narrator
 
@@ -33,6 +35,7 @@ class Instances(Workers):
 
     def _prepare(self) -> None:
         self._groups: dict[int, int] = {}
+        self._paused: dict[int, list[str]] = {}  # an instance: the stops at which it may go on when it is resumed
         self._narration = Narration(
             self._narrated, read=lambda _: self._names.input, names=cache(self._cluster.admin.topic_names)
         )
@@ -45,6 +48,35 @@ class Instances(Workers):
     def hears(self, event: Mapping[str, Any]) -> None:
         """Take an event of the request proxy about an instance's request or response."""
         self._narration.hears(event)
+
+    def start(self) -> None:
+        """Prepare the stops at phases of transactions, and start the processes as those of workers."""
+        for stop, when in self._stops_at():
+            lane = f"lane{topology.lane_of_worker(when.worker)}"
+            self._wire().stop(stop, lane=lane, phase=when.phase, transaction=when.count)
+        super().start()
+
+    def go(self, worker: int, stop: str, *, abort: bool = False) -> None:
+        """Deliver the request that waits at a stop, or do so when the instance is resumed if it is paused.
+
+        An instance cannot be asked to abort its transaction, so `abort` must be false.
+        """
+        assert not abort
+        with self._lock:
+            if worker in self._paused:
+                self._paused[worker].append(stop)
+                return
+        self._wire().release(stop)
+
+    def _stops_at(self) -> Iterator[tuple[str, When]]:
+        for fault in self._plan.faults if self._stops else ():
+            for moment, when in fault.spec.stops.items():
+                yield fault.id + moment, when
+
+    def _wire(self) -> Wire:
+        wire = self._cluster.wire
+        assert wire is not None  # an application's links always lead through the request proxy
+        return wire
 
     def _start_worker(self, worker: int) -> None:
         app = self._plan.scenario.app
@@ -63,21 +95,30 @@ class Instances(Workers):
 
     def pause(self, worker: int) -> None:
         """Stop every process of an instance with SIGSTOP."""
+        with self._lock:
+            self._paused.setdefault(worker, [])
         self._signal(worker, signal.SIGSTOP)
 
     def resume(self, worker: int) -> None:
-        """Resume every process of an instance with SIGCONT."""
+        """Resume every process of an instance with SIGCONT, and deliver what it has sent before it was paused."""
+        with self._lock:
+            waiting = self._paused.pop(worker, [])
         self._signal(worker, signal.SIGCONT)
+        for stop in waiting:
+            self._wire().release(stop)
 
     def kill(self, worker: int) -> None:
         """Kill every process of an instance with SIGKILL, and start no further incarnation until `release`."""
         with self._lock:
             self._kept_down.add(worker)
+            self._paused.pop(worker, None)
         self._signal(worker, signal.SIGKILL)
         self._worker(worker).wait(_SPAWN_DEADLINE_S)
 
     def stop_workers(self) -> None:
         """Stop every instance, and tell what is left of its requests."""
+        for stop, _ in self._stops_at():
+            self._wire().release(stop)
         super().stop_workers()
         self._narration.flush()
 
@@ -147,6 +188,9 @@ class Narration:
             self._put(event["at"], lambda: self._ask(key, {**event, "worker": topology.worker_of_link(event["link"])}))
         elif event["event"] == "response":
             self._put(event["at"], lambda: self._tell(key, event))
+        elif event["event"] in ("stopped", "went-on"):
+            worker = topology.worker_of_link(event["link"])
+            self._put(event["at"], lambda: self.narrator.stopped(worker, event))
 
     def started(self, worker: int, incarnation: int) -> None:
         """Note that a process of a worker is about to be started."""

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from onceproof.harness.cluster import topology
 from onceproof.harness.record.tables import REQUESTS
 
-_REPORTED = ("request", "response", "closed")
+_REPORTED = ("request", "response")
 
 
 class Journal:

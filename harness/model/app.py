@@ -1,7 +1,7 @@
 """The table `[app]` of a scenario: an application that runs in place of onceproof's own workers.
 
     [app]
-    command = ["python3", "copy.py"]
+    command = ["{python}", "copier.py"]
     [app.env]
     BOOTSTRAP = "{bootstrap}"
     GROUP = "{group}"
@@ -15,6 +15,7 @@ transactions were follows from its requests and from the log.
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from onceproof.harness.model.names import Names
 from onceproof.harness.model.spec import Strict
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
-_PLAIN = ("bootstrap", "group", "instance", "prefix", "transactional_id")
+_PLAIN = ("bootstrap", "group", "instance", "prefix", "python", "transactional_id")
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Word = Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^\x00]*$")]
 
@@ -36,8 +37,8 @@ class AppSpec(Strict):
       that of the `onceproof` command.
     - `env`: environment variables, in addition to those of the `onceproof` command. Values and arguments may contain
       `{bootstrap}`, `{group}`, `{topic:input}` and so on for each topic of the workload, `{instance}` (from 0),
-      `{transactional_id}` (one for each instance, kept over its restarts) and `{prefix}`, with which names of the
-      application's own must begin.
+      `{transactional_id}` (one for each instance, kept over its restarts), `{prefix}`, with which names of the
+      application's own must begin, and `{python}`, the interpreter that runs the `onceproof` command.
     - `stop_s`: the time in seconds that an instance has to end after SIGTERM; then it is killed.
     """
 
@@ -67,6 +68,7 @@ class AppSpec(Strict):
             "group": names.group,
             "instance": str(instance),
             "prefix": names.prefix,
+            "python": sys.executable,
             "transactional_id": names.transactional_id(instance),
             **{f"topic:{role}": topic for role, topic in names.topics.items()},
         }

@@ -20,7 +20,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -33,6 +33,7 @@ from onceproof.harness.model.spec import (
     FAULTS_MAX,
     ClusterSpec,
     FaultSpec,
+    Phase,
     RandomSpec,
     RecordedFault,
     Strict,
@@ -41,7 +42,12 @@ from onceproof.harness.model.spec import (
 from onceproof.harness.model.workload import Workload
 
 _BYTES_MAX = 1_000_000
-_OF_WORKERS = ("abort", "rebalances", "replace")
+_OF_WORKERS = {
+    "abort": "since nobody but the application can abort its transaction",
+    "replace": "since the requests of two processes of one instance cannot be told apart",
+    "zombie": "since nothing reports yet how it is fenced when it comes back",
+}
+_SEEN = tuple(phase for phase in get_args(Phase) if phase != "polled")
 # With another value of these, a client would not take part in the run, or would do so under another name.
 _OURS = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "transactional.id")
 FindingClass = Literal[
@@ -278,11 +284,11 @@ def _check_app(scenario: Scenario, workload: Workload, where: str) -> None:
         raise BadInput(f"{where}: workload.name: {says}")
     for index, fault in enumerate(scenario.faults):
         if fault.name in _OF_WORKERS:
-            says = f"{fault.name}: not with [app], since it needs onceproof's own workers"
+            says = f"{fault.name}: not with [app], {_OF_WORKERS[fault.name]}"
             raise BadInput(f"{where}: faults[{index}].name: {says}")
-        if fault.stops:
-            says = "not with [app] yet, since its instances cannot be stopped at a phase; allowed: at_s, after"
-            raise BadInput(f"{where}: faults[{index}].when: {says}")
+        if any(when.phase == "polled" for when in fault.stops.values()):
+            says = "polled: not with [app], since no request tells what it has polled; allowed: " + ", ".join(_SEEN)
+            raise BadInput(f"{where}: faults[{index}].when.phase: {says}")
 
 
 def _first(error: ValidationError, model: type[BaseModel]) -> str:

@@ -91,6 +91,17 @@ class Narrator:
             if not each.ended:
                 self._end(process, each, at, "info" if each.committed else "fail")
 
+    def stopped(self, worker: int, event: Mapping[str, Any]) -> None:
+        """Tell that a request waits at a phase of its transaction, or has been delivered after that, as a worker does.
+
+        `event` is the request proxy's `stopped` or `went-on`.
+        """
+        process = self._processes[worker]
+        at = {"phase": event["phase"], "fault": event["rule"]}
+        if event["event"] == "stopped":
+            at |= {"count": event["count"], "transaction": event["transaction"]}
+        self._tell(process, event["at"], "at-phase" if event["event"] == "stopped" else "went-on", **at)
+
     def asked(self, row: Mapping[str, Any], body: Mapping[str, Any]) -> "_Transaction | None":
         """Take a request: a row of the table `requests`, with its body. Returns the transaction to which it belongs."""
         connection = row["link"], row["connection"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onceproof.cli import audit, bench, check, commands, completion, lint, listing, matrix, run, soak
+from onceproof.cli import audit, battery, bench, check, commands, completion, init, lint, listing, matrix, run, soak
 from onceproof.cli.commands import BAD_INPUT
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, suggestion
@@ -65,6 +65,8 @@ def parser() -> argparse.ArgumentParser:
             )
 
     lint.add(subcommands)
+    battery.add(subcommands)
+    init.add(subcommands)
     audit.add(subcommands)
     images = subcommands.add_parser("images", help="build the images of a Kafka release")
     images.add_argument("version", nargs="?", default=DEFAULT_KAFKA)

@@ -321,7 +321,7 @@ class Run:
         """Put the request proxy into the links that need it, before work begins, since it closes their connections."""
 
         def note(event: dict[str, Any]) -> None:
-            if self.context.requests.takes(event):
+            if self.context.requests.takes(event) or event["event"] in ("stopped", "went-on"):
                 if isinstance(self.workers, Instances):
                     self.workers.hears(event)
                 return

@@ -1,19 +1,19 @@
 """An application that knows nothing of onceproof is judged by its requests and the logs."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from onceproof.harness.base import paths
 from onceproof.harness.model import scenario
 from onceproof.harness.record import history
-from onceproof.harness.record.events import Outcome
+from onceproof.harness.record.events import AtPhase, Outcome, WentOn
 from onceproof.harness.record.results import Results
 from onceproof.pytest_plugin import Chaos
 
 pytestmark = pytest.mark.chaos
-APP = Path(__file__).with_name("copy_app.py")
+APP = paths.applications_dir() / "confluent-kafka" / "copier.py"
 
 
 def application(*faults: dict[str, Any], broken: str = "") -> scenario.Scenario:
@@ -53,6 +53,35 @@ def test_a_right_application_is_valid_when_an_instance_is_killed(chaos: Chaos) -
     told = history.read(run.folder / "history.jsonl").of(Outcome, type="ok")
     assert sum(each.records for each in told) == results.counts["inputs"]
     assert results.counts["worker_restarts"] == 1
+
+
+PHASES = [
+    pytest.param("begun", marks=pytest.mark.long),
+    pytest.param("produced", marks=pytest.mark.long),
+    pytest.param("offsets-sent", marks=pytest.mark.long),
+    "before-commit",
+    pytest.param("after-commit", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_instance_is_killed_at_a_phase_of_its_transaction(chaos: Chaos, phase: str) -> None:
+    when = {"worker": 0, "phase": phase, "count": 6}
+    run = chaos.start(application({"name": "kill-worker", "target": "worker-0", "when": when, "lasts_s": 2.0}))
+    results = run.all()
+    assert (found(results), results.reasons) == (("valid", set(), []), [])
+    events = history.read(run.folder / "history.jsonl")
+    [stop] = events.of(AtPhase)
+    assert (stop.phase, *stop.process, stop.transaction) == (phase, "worker-0", 1, 6)
+    assert not events.of(WentOn)
+    [outcome] = [each for each in events.of(Outcome) if (each.process, each.transaction) == (stop.process, 6)]
+    assert outcome.type in {"after-commit": ("ok",), "begun": ("fail",)}.get(phase, ("fail", "info"))
+
+
+@pytest.mark.long
+def test_instances_leave_their_group_and_join_it_again(chaos: Chaos) -> None:
+    away = {"name": "rebalances", "at_s": 3.0, "every_s": 2.0, "lasts_s": 6.0}
+    assert found(chaos.run(application(away))) == ("valid", set(), [])
 
 
 @pytest.mark.long

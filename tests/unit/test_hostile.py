@@ -309,10 +309,12 @@ def _apps() -> Iterator[tuple[str, str, str]]:
     app = table("app", _APP)
     for name in ("sums", "chain", "produce", "copy-fixed"):
         yield f"app as {name}", app.replace('name = "copy"', f'name = "{name}"'), "allowed with [app]: a workload "
-    late = '\n[[faults]]\nname = "kill-worker"\ntarget = "worker-0"\nwhen = { worker = 0, phase = "begun", count = 2 }'
-    yield "app at a phase", app + late, "faults[0].when: not with [app] yet"
-    moved = '\n[[faults]]\nname = "rebalances"\nat_s = 1'
-    yield "app that rebalances", app + moved, "faults[0].name: rebalances: not with [app], since"
+    late = '\n[[faults]]\nname = "kill-worker"\ntarget = "worker-0"\nwhen = { worker = 0, phase = "polled", count = 2 }'
+    yield "app at a phase that cannot be seen", app + late, "faults[0].when.phase: polled: not with [app]"
+    moved = (
+        '\n[[faults]]\nname = "replace"\nby = 1\nfenced = "epoch"\nwhen = { worker = 0, phase = "begun", count = 2 }'
+    )
+    yield "app that is replaced", app + moved, "faults[0].name: replace: not with [app], since"
 
 
 SCENARIOS = [*_numbers(), *_faults(), *_tables(), *_texts(), *_apps()]

@@ -157,6 +157,18 @@ def test_a_process_that_ends(client: Client, steps: int, kinds: list[str]) -> No
     assert client.kinds() == ["begin", *kinds]
 
 
+def test_a_request_that_waits_at_a_phase(client: Client) -> None:
+    client.add()
+    about = {"rule": "03-kill-worker", "phase": "before-commit", "count": 1, "transaction": 1, "link": "lane1->broker2"}
+    client.narrator.stopped(0, {"event": "stopped", "at": 3.0, **about})
+    client.narrator.stopped(0, {"event": "went-on", "at": 4.0, **about})
+    stop = {"phase": "before-commit", "fault": "03-kill-worker", "incarnation": 1}
+    assert client.told[1:] == [
+        {"event": "at-phase", "n": 2, "t": 3.0, "count": 1, "transaction": 1, **stop},
+        {"event": "went-on", "n": 3, "t": 4.0, **stop},
+    ]
+
+
 def test_batches_that_were_refused_or_not_asked_for_are_no_outputs(client: Client) -> None:
     client.produce(40)
     client.produce(60, error=FENCED, sequence=10)

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 _DEADLINE_S = 120
-_FOLDERS = ("onceproof", "harness", "faults", "workloads", "verifiers", "compose", "scenarios", "ci")
+_FOLDERS = ("onceproof", "harness", "faults", "workloads", "verifiers", "compose", "scenarios", "applications", "ci")
 # A project may have packages of these names, which onceproof must not import.
 _OWN = ("harness", "faults", "workloads", "verifiers", "compose", "ci")
 _TESTS = """

@@ -4,12 +4,17 @@ import java.io.BufferedInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+
+import com.fasterxml.jackson.databind.JsonNode;
 
 /**
  * A connection of a client, and the one to the broker that belongs to it.
@@ -21,6 +26,8 @@ final class Connection {
     private static final int CHUNK = 256 * 1024;
     private static final int HEAD = 8; // the length and the correlation id of a response
     private static final long ANSWER_MS = 10_000;
+    private static final int GONE_MS = 200; // how long to wait for the end of what the client sends
+    private static final int AHEAD = 4 * 1024 * 1024; // bytes to look ahead for it
 
     /** A request that waits for its response: the rule that took it, and how to read the response if it is reported. */
     private record Awaited(Rule rule, Frame request) {
@@ -33,6 +40,7 @@ final class Connection {
     private final SocketChannel broker;
     private final Map<Integer, Awaited> awaited = new ConcurrentHashMap<>();
     private final boolean reported;
+    private final Lane lane; // null: its transactions are stopped nowhere
     private boolean fetched; // a Fetch was reported: those that follow on this connection are alike
 
     Connection(int number, String link, Control control, SocketChannel client, SocketChannel broker) {
@@ -42,6 +50,7 @@ final class Connection {
         this.client = client;
         this.broker = broker;
         reported = control.reports(link);
+        lane = control.lane(link);
     }
 
     /** Pass on requests and responses until the client has closed and what was held is answered, or the broker closes. */
@@ -62,9 +71,6 @@ final class Connection {
         }
         client.close();
         broker.close();
-        if (reported) {
-            control.tell(about("closed", null));
-        }
     }
 
     private boolean held() {
@@ -80,10 +86,12 @@ final class Connection {
             boolean report = reported && (Decoder.reports(request.api) || request.api == Decoder.FETCH && !fetched);
             fetched |= report && request.api == Decoder.FETCH;
             Rule rule = control.match(link, request);
-            if (rule != null && report) {
+            List<Lane.Stop> stops = stops(request);
+            boolean first = report && (rule != null || !stops.isEmpty());
+            if (first) {
                 report(request, at); // now, since it may be held for long
             }
-            if (rule != null && !deliver(request, rule)) {
+            if (!stops.isEmpty() && !waits(stops, request, in) || rule != null && !deliver(request, rule)) {
                 return;
             }
             if (rule != null || report && request.api != Decoder.FETCH) {
@@ -98,7 +106,7 @@ final class Connection {
                     }
                     throw lost;
                 }
-                if (rule == null && report) {
+                if (report && !first) {
                     report(request, at); // behind the request, which must not wait for it
                 }
             }
@@ -114,8 +122,51 @@ final class Connection {
         event.put("api", request.api);
         event.put("version", request.version);
         event.put("client", request.client);
-        event.put("body", Decoder.request(request));
+        event.put("body", request.body());
         control.tell(event);
+    }
+
+    private List<Lane.Stop> stops(Frame request) {
+        return lane == null || !Lane.follows(request.api) ? List.of() : lane.asked(request.api, request.body());
+    }
+
+    /** Let a request wait at these stops, one after the other. Returns false if its client has gone by the end. */
+    private boolean waits(List<Lane.Stop> stops, Frame request, DataInputStream in) throws IOException, InterruptedException {
+        for (Lane.Stop stop : stops) {
+            if (!stop.phase().equals("after-commit")) { // that one has been told
+                control.tell(stopped("stopped", stop, request));
+            }
+            stop.released().await();
+            if (gone(in)) {
+                return false;
+            }
+            control.tell(stopped("went-on", stop, request));
+        }
+        return true;
+    }
+
+    /** Return whether the client has closed its connection. */
+    private boolean gone(DataInputStream in) throws IOException {
+        client.socket().setSoTimeout(GONE_MS);
+        in.mark(AHEAD);
+        try { // the end comes behind what the client has already sent
+            return in.readNBytes(AHEAD).length < AHEAD;
+        } catch (SocketTimeoutException open) {
+            return false;
+        } finally {
+            in.reset();
+            client.socket().setSoTimeout(0);
+        }
+    }
+
+    private Map<String, Object> stopped(String kind, Lane.Stop stop, Frame request) {
+        Map<String, Object> event = about(kind, request.correlation);
+        event.put("rule", stop.name());
+        event.put("at", System.nanoTime() / 1e9);
+        event.put("phase", stop.phase());
+        event.put("count", stop.transaction());
+        event.put("transaction", lane.number(request.body()));
+        return event;
     }
 
     /** Do what a rule says before a request is delivered. Returns false if it must not be delivered. */
@@ -153,17 +204,13 @@ final class Connection {
                 byte[] body = in.readNBytes(left);
                 double at = System.nanoTime() / 1e9;
                 boolean drop = request.rule != null && request.rule.action.equals("drop-response");
+                List<Map<String, Object>> events = request.request == null ? List.of() : answered(request.request, body, at);
                 if (!drop) {
                     toClient(chunk, HEAD);
                     toClient(body, body.length);
                 }
-                if (request.request != null) {
-                    Map<String, Object> event = about("response", correlation);
-                    event.put("at", at);
-                    event.put("body", Decoder.response(request.request, body));
-                    synchronized (request.request) {
-                        control.tell(event);
-                    }
+                for (Map<String, Object> event : events) {
+                    control.tell(event);
                 }
                 if (drop) {
                     tell("dropped", request.rule, correlation);
@@ -174,6 +221,21 @@ final class Connection {
                 }
                 awaited.remove(correlation);
             }
+        }
+    }
+
+    /** Return what to tell of a response, and of the stops that begin with it: before the client goes on. */
+    private List<Map<String, Object>> answered(Frame request, byte[] body, double at) {
+        JsonNode answer = Decoder.response(request, body);
+        Map<String, Object> event = about("response", request.correlation);
+        event.put("at", at);
+        event.put("body", answer);
+        List<Map<String, Object>> events = new ArrayList<>(List.of(event));
+        if (lane != null && Lane.follows(request.api)) {
+            lane.answered(request.api, request.body(), answer).forEach(stop -> events.add(stopped("stopped", stop, request)));
+        }
+        synchronized (request) { // its report comes first
+            return events;
         }
     }
 

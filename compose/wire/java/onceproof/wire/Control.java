@@ -15,6 +15,7 @@ import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
@@ -29,11 +30,13 @@ import com.fasterxml.jackson.databind.ObjectMapper;
  * {"do": "rule", "rule": "r1", "links": ["lane1->broker2"], "api": 26, "action": "hold", "requests": 1}
  * {"do": "release", "rule": "r1"}
  * {"do": "report", "links": ["lane1->broker2"]}
+ * {"do": "stop", "rule": "r2", "lane": "lane1", "phase": "before-commit", "transaction": 8}
  * </pre>
  *
  * Each command is answered by {@code done} or {@code refused}. Whoever is connected is told what happens to the requests
- * that a rule takes (matched, delivered, answered, dropped, lost), and, of the links that are reported, each request of
- * the APIs of {@link Decoder} (request), its response (response), and the end of a connection (closed).
+ * that a rule takes (matched, delivered, answered, dropped, lost), what waits at the phase of a transaction and goes on
+ * (stopped, went-on; see {@link Lane}), and, of the links that are reported, each request of the APIs of {@link Decoder}
+ * (request) and its response (response).
  */
 final class Control {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -41,6 +44,7 @@ final class Control {
     private final Map<String, Rule> rules = new ConcurrentHashMap<>();
     private final List<Rule> inOrder = new CopyOnWriteArrayList<>();
     private final Set<String> reported = ConcurrentHashMap.newKeySet();
+    private final Map<String, Lane> lanes = new ConcurrentHashMap<>();
     private final List<BlockingQueue<Object>> told = new CopyOnWriteArrayList<>();
 
     /** Accept those who control this proxy, in a thread of their own. */
@@ -62,6 +66,11 @@ final class Control {
             }
         }
         return null;
+    }
+
+    /** Return the lane of a link if its transactions are to be stopped somewhere; otherwise null. */
+    Lane lane(String link) {
+        return lanes.get(link.substring(0, link.indexOf("->")));
     }
 
     /** Return whether the requests of a link are reported. */
@@ -102,9 +111,22 @@ final class Control {
                 inOrder.remove(rules.put(rule.name, rule));
                 inOrder.add(rule);
             }
-            case "release" -> rules.get(command.get("rule").asText()).released.countDown();
+            case "stop" -> lanes.computeIfAbsent(command.get("lane").asText(), none -> new Lane()).add(
+                new Lane.Stop(command.get("rule").asText(), command.get("phase").asText(),
+                    command.get("transaction").asInt(), new CountDownLatch(1)));
+            case "release" -> release(command.get("rule").asText());
             case "report" -> command.get("links").forEach(link -> reported.add(link.asText()));
-            default -> throw new IllegalArgumentException("do: allowed: hello, rule, release, report");
+            default -> throw new IllegalArgumentException("do: allowed: hello, rule, stop, release, report");
+        }
+    }
+
+    private void release(String name) {
+        boolean stop = false;
+        for (Lane lane : lanes.values()) {
+            stop |= lane.release(name);
+        }
+        if (!stop) {
+            rules.get(name).released.countDown();
         }
     }
 

@@ -5,6 +5,8 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
+import com.fasterxml.jackson.databind.JsonNode;
+
 /**
  * A request as it comes in. Of its header, this reads what every version of every request has in the same place: the
  * API key, the version, the correlation id and the client id.
@@ -19,6 +21,7 @@ final class Frame {
     final int correlation;
     final String client;
     final byte[] bytes; // the whole frame, with its length
+    private JsonNode body;
 
     private Frame(byte[] bytes) {
         this.bytes = bytes;
@@ -40,6 +43,14 @@ final class Frame {
         ByteBuffer.wrap(bytes).putInt(length);
         in.readFully(bytes, LENGTH, length);
         return new Frame(bytes);
+    }
+
+    /** Return the body, read with Kafka's own classes. */
+    synchronized JsonNode body() {
+        if (body == null) {
+            body = Decoder.request(this);
+        }
+        return body;
     }
 
     /** Return the request behind its length, for Kafka's own parser. */
