@@ -108,6 +108,11 @@ def test_read_uncommitted_is_one_of_a_topic_with_transactions_only(tmp_path: Pat
     assert linted(tmp_path, JOIN, fetch, written="op-1-input") == ["read-uncommitted"]
 
 
+def test_a_producer_without_transactions_is_no_new_id(tmp_path: Path) -> None:
+    alone = INIT, {"transactionalId": None, "transactionTimeoutMs": -1}
+    assert linted(tmp_path, JOIN, started(), sent(generation=-1), alone) == ["no-generation"]
+
+
 def test_each_worker_of_one_service_reads_the_input(tmp_path: Path) -> None:
     assert linted(tmp_path, (FETCH, {"isolationLevel": 0}), written="op-1-input", worker=1) == ["read-uncommitted"]
 

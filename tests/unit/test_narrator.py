@@ -173,7 +173,7 @@ def test_batches_that_were_refused_or_not_asked_for_are_no_outputs(client: Clien
     client.produce(40)
     client.produce(60, error=FENCED, sequence=10)
     client.produce(-1, sequence=10)
-    place = {"index": 3, "errorCode": 0, "baseOffset": 50}
+    place = {"index": 4, "errorCode": 0, "baseOffset": 50}
     client.send(PRODUCE, {**ID, "batches": []}, {"responses": [{"name": "out", "partitionResponses": [place]}]})
     client.produce(70, records=5, sequence=10)
     client.end()
@@ -234,6 +234,11 @@ def test_an_assignment(client: Client, api: int, assignment: Any) -> None:
 def test_no_assignment(client: Client, answer: Body) -> None:
     client.send(SYNC_GROUP, {}, answer)
     assert client.told == []
+
+
+def test_partitions_that_are_added_are_no_offsets(client: Client) -> None:
+    client.send(ADD, {**ID, **PRODUCER, "topics": [{"name": "in", "partitions": [3]}]}, {})
+    assert client.narrator.positions == {}
 
 
 def test_other_answers_tell_nothing(client: Client) -> None:

@@ -130,7 +130,7 @@ def _of_log(
     coordinators = [(_STATES, number) for number in admin.partitions(_STATES)] if _STATES in admin.topics() else []
     facts["internal"] = internal = pin(admin, [*offsets, *coordinators])
     leaders = {(each["leader"], (each["topic"], each["partition"])) for each in facts["partitions"]}
-    middle = names.topic(names.intermediate_topic) if names.intermediate_topic else None
+    middle = names.topics.get(names.intermediate_topic)
 
     def headers_only(broker: str, partition: Partition) -> bool:
         if facts["mode"] == "ledger" and partition[0] == names.input:
