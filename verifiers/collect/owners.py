@@ -47,7 +47,8 @@ def named(spark: SparkSession, outputs: DataFrame, batches: list[tuple[int, int,
     """
     of_batch = small(spark, batches, "partition int, first bigint, last bigint, told_1 bigint")
     senders = of_batch.selectExpr("partition", "explode(sequence(first, last)) AS offset", "told_1")
-    sent = spark.read.schema(LEDGER.spark).parquet(str(ledger / "sent-*.parquet")).where("offset IS NOT NULL")
+    sent = spark.read.schema(LEDGER.spark).parquet(str(ledger.absolute() / "sent-*.parquet"))
+    sent = sent.where("offset IS NOT NULL")
     inputs = sent.selectExpr("number", f"{provenance.packed_place_sql('partition', 'offset')} AS told_0")
     bare = outputs.drop("told_0", "told_1")
     return bare.join(senders, ["partition", "offset"], "left").join(F.broadcast(inputs), "number", "left")
