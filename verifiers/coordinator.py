@@ -49,15 +49,16 @@ def problems(
     """Yield the class, offset and details of what is wrong in a lane; `open_at` is `decisions.ongoing`.
 
     A transaction that its coordinator knows as open is no problem, nor is a decision whose markers are still to come.
-    If the partition is not `whole`, a marker that is not there may be in what is missing of it.
+    If the partition is not `whole`, a marker that is not there may be in what is missing of it, unless batches are open.
     """
+    open_span = bool(lane.spans) and lane.spans[-1].marker is None
     for span in lane.strange:
         assert span.marker is not None
         yield "torn-transaction", span.marker, _of_span(span)
     for span in lane.spans:
         if span.marker is None and (span.producer_id, lane.place) not in open_at and not lane.unended:
             yield "hung-transaction", span.first, _of_span(span)
-    for decision in lane.unended if whole else ():
+    for decision in lane.unended if whole or open_span else ():
         yield "hung-transaction", _last_open(lane), _of_decision(decision)
     highest = -1
     for span in lane.spans:

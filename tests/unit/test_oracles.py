@@ -8,7 +8,7 @@ as large ones are. Set ONCEPROOF_CASES for more cases.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from onceproof.verifiers.evidence import tables
 from tests import oracle
 from tests.histories import SHAPES, Shape, Small, small_runs
 from tests.oracle import Verdict
-from tests.packing import Found, judge, pack
+from tests.packing import Found, Place, judge, pack
 
 CASES = int(os.environ.get("ONCEPROOF_CASES", "100"))
 _AS_LARGE = ("fan-out", "sums")
@@ -83,13 +83,26 @@ def _differences(
     found = judge(pack([run for run, _ in cases]).write(folder), spark, len(cases))
     wrong: list[tuple[int, Small | None, str]] = []
     for (run, should), told in zip(cases, found, strict=True):
-        if (should.findings, should.incomplete) != (told.findings, told.incomplete):
+        one, other = (_settled(each.findings, run, should) for each in (should, told))
+        if (one, should.incomplete) != (other, told.incomplete):
             wrong.append((len(run.inputs) + len(run.events), run, f"Python says {should}, PySpark says {told}"))
     kinds = _kinds(found)
     should_be = set[str]().union(*(told.kinds for _, told in cases))
     if kinds.keys() != should_be:
         wrong.append((0, None, f"Python gives reasons of the kinds {sorted(should_be)}, PySpark {kinds}"))
     return wrong
+
+
+def _settled(findings: Mapping[str, set[Place]], run: Small, should: Verdict) -> dict[str, set[Place]]:
+    """Without the offsets of a chain's input that is not whole: whether a transaction did inputs again that nobody has
+    read is told differently there."""
+    if run.shape.workload != "chain":
+        return dict(findings)
+    kept = {
+        cls: {place for place in each if cls != "offset-divergence" or place[:2] not in should.incomplete}
+        for cls, each in findings.items()
+    }
+    return {cls: each for cls, each in kept.items() if each}
 
 
 def _kinds(found: Sequence[Found]) -> dict[str, str]:
