@@ -49,7 +49,8 @@ def problems(
     """Yield the class, offset and details of what is wrong in a lane; `open_at` is `decisions.ongoing`.
 
     A transaction that its coordinator knows as open is no problem, nor is a decision whose markers are still to come.
-    If the partition is not `whole`, a marker that is not there may be in what is missing of it, unless batches are open.
+    If the partition is not `whole`, a marker that is not there may be in what is missing of it, unless batches wait for
+    it.
     """
     open_span = bool(lane.spans) and lane.spans[-1].marker is None
     for span in lane.strange:
