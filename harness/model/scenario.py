@@ -47,7 +47,8 @@ _OF_WORKERS = {
     "replace": "since the requests of two processes of one instance cannot be told apart",
     "zombie": "since nothing reports yet how it is fenced when it comes back",
 }
-_SEEN = tuple(phase for phase in get_args(Phase) if phase != "polled")
+# The phases that the requests of an application tell.
+SEEN_PHASES = tuple(phase for phase in get_args(Phase) if phase != "polled")
 # With another value of these, a client would not take part in the run, or would do so under another name.
 _OURS = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "transactional.id")
 FindingClass = Literal[
@@ -287,7 +288,9 @@ def _check_app(scenario: Scenario, workload: Workload, where: str) -> None:
             says = f"{fault.name}: not with [app], {_OF_WORKERS[fault.name]}"
             raise BadInput(f"{where}: faults[{index}].name: {says}")
         if any(when.phase == "polled" for when in fault.stops.values()):
-            says = "polled: not with [app], since no request tells what it has polled; allowed: " + ", ".join(_SEEN)
+            says = "polled: not with [app], since no request tells what it has polled; allowed: " + ", ".join(
+                SEEN_PHASES
+            )
             raise BadInput(f"{where}: faults[{index}].when.phase: {says}")
 
 

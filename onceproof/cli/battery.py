@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.cli import commands, scenarios, values
-from onceproof.harness.artifacts import jars
-from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Scenario
@@ -41,24 +39,21 @@ def command(options: argparse.Namespace) -> int:
     """Execute a battery, and print and write its page."""
     from onceproof.suite import batch, battery, preflight
 
-    files = scenarios.find(options.scenario)
-    if len(files) > 1:
-        raise BadInput(f"{options.scenario}: one scenario is expected, and this folder has {len(files)}")
-    wanted = options.only or battery.plans(files[0])
+    file = scenarios.find_one(options.scenario)
+    wanted = options.only or battery.plans(file)
     if options.print:
-        commands.say("\n".join(battery.text(files[0], plan) for plan in wanted).rstrip())
+        commands.say("\n".join(battery.text(file, plan) for plan in wanted).rstrip())
         return commands.AS_EXPECTED
     folder = preflight.writable(options.runs)
     preflight.machine(options.spark_master)
-    first = scenario.load(files[0])
-    cluster = {"version": jars.release(options.kafka or first.cluster.version)}
+    first = scenarios.on_release(scenario.load(file), options.kafka)
     plans, paths = [], {}
-    for plan, path in battery.write(files[0], folder, wanted):
+    for plan, path in battery.write(file, folder, wanted):
         loaded = scenario.load(path)
         preflight.check(loaded, str(path))
-        plans.append((plan, loaded.model_copy(update={"cluster": loaded.cluster.model_copy(update=cluster)})))
+        plans.append((plan, loaded.model_copy(update={"cluster": first.cluster})))
         paths[loaded.name] = path
-    scenarios.prepare([(cluster["version"], first.workload.client)])
+    scenarios.prepare([(first.cluster.version, first.workload.client)])
 
     def repeat(each: Scenario, seed: int) -> str:
         return scenarios.repeat_command(each, seed, str(paths[each.name]))

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onceproof.cli import commands, scenarios
-from onceproof.harness.artifacts import jars
-from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Expect, Scenario
@@ -43,13 +41,11 @@ def command(options: argparse.Namespace) -> int:
     from onceproof.run.run import Run
     from onceproof.suite import preflight
 
-    files = scenarios.find(options.scenario)
-    if len(files) > 1:
-        raise BadInput(f"{options.scenario}: one scenario is expected, and this folder has {len(files)}")
-    loaded = without_faults(scenario.load(files[0]), kafka=options.kafka)
+    file = scenarios.find_one(options.scenario)
+    loaded = without_faults(scenario.load(file), kafka=options.kafka)
     preflight.writable(options.runs)
     preflight.machine(options.spark_master)
-    preflight.check(loaded, str(files[0]))
+    preflight.check(loaded, str(file))
     scenarios.prepare([(loaded.cluster.version, loaded.workload.client)])
     with (
         Progress(quiet=options.quiet) as progress,
@@ -71,11 +67,9 @@ def command(options: argparse.Namespace) -> int:
 
 def without_faults(loaded: Scenario, *, kafka: str | None) -> Scenario:
     """Return a short scenario of the same pipeline, without faults, whose requests are recorded."""
-    version = jars.release(kafka or loaded.cluster.version)
     work = loaded.workload.model_copy(update={"records": min(loaded.workload.records, _RECORDS_MAX)})
-    return loaded.model_copy(
+    return scenarios.on_release(loaded, kafka).model_copy(
         update={
-            "cluster": loaded.cluster.model_copy(update={"version": version}),
             "workload": work,
             "faults": (),
             "random": None,

@@ -43,6 +43,20 @@ def find(path: Path) -> list[Path]:
     raise BadInput(says)
 
 
+def find_one(path: Path) -> Path:
+    """Return the one scenario file that a path or a name stands for. Raises BadInput as `find`, and for several."""
+    files = find(path)
+    if len(files) > 1:
+        raise BadInput(f"{path}: one scenario is expected, and this folder has {len(files)}")
+    return files[0]
+
+
+def on_release(loaded: Scenario, kafka: str | None) -> Scenario:
+    """Return the scenario on a Kafka release; None: on its own. Raises BadInput when there is no such release."""
+    version = jars.release(kafka or loaded.cluster.version)
+    return loaded.model_copy(update={"cluster": loaded.cluster.model_copy(update={"version": version})})
+
+
 def prepare(wanted: Iterable[tuple[str, str]]) -> None:
     """Build or fetch what pairs of a Kafka version and a client need, before anything starts.
 
@@ -72,10 +86,8 @@ def with_options(loaded: Scenario, options: argparse.Namespace) -> Scenario:
         loaded = with_random(loaded)
     if options.twin:
         loaded = twin(loaded)
-    cluster = {
-        "version": jars.release(options.kafka or loaded.cluster.version),
-        "features": {**loaded.cluster.features, **options.feature},
-    }
+    loaded = on_release(loaded, options.kafka)
+    cluster = {"features": {**loaded.cluster.features, **options.feature}}
     work = {
         "client": options.client or loaded.workload.client,
         "group_protocol": options.group_protocol or loaded.workload.group_protocol,

@@ -44,13 +44,11 @@ def _zombie(phase: str, *past: str) -> str:
     return _fault("zombie", _at(phase), f"past = [{', '.join(past)}]", 'fenced = "either"')
 
 
-_PHASES = ("begun", "produced", "offsets-sent", "before-commit", "after-commit")
-
 # The name of a plan → its tables. What a plan with @ does begins at that phase of a transaction of the first worker.
 PLANS: Mapping[str, str] = MappingProxyType(
     {
         "no-faults": "",
-        **{f"kill-worker@{phase}": _killed(phase) for phase in _PHASES},
+        **{f"kill-worker@{phase}": _killed(phase) for phase in scenario.SEEN_PHASES},
         "zombie@produced": _zombie("produced", '"session"'),
         "zombie@before-commit": _zombie("before-commit", '"transaction"'),
         "zombie@offsets-sent": _zombie("offsets-sent", '"session"', '"transaction"'),
@@ -71,8 +69,6 @@ PLANS: Mapping[str, str] = MappingProxyType(
         "drawn-2": "[random]\nperiods = 1\nperiod_s = 20",
     }
 )
-
-
 _OF_OWN_WORKERS = ("zombie@", "drawn-")  # what a scenario with [app] cannot have yet
 
 
@@ -94,7 +90,7 @@ class Tried:
     seconds: float
     lints: list[Lint]
     repeat: str
-    report: Path | None
+    report: Path
 
 
 @dataclass(kw_only=True)
@@ -122,7 +118,7 @@ class Battery:
             "| plan | verdict | recovery | report |",
             "|---|---|---|---|",
             *(
-                f"| {each.plan} | {each.headline} | {_seconds(each.recovery_s)} | {_linked(each.report)} |"
+                f"| {each.plan} | {each.headline} | {_seconds(each.recovery_s)} | [report]({each.report}) |"
                 for each in self.tried
             ),
             "",
@@ -139,10 +135,6 @@ class Battery:
 
 def _seconds(recovery_s: float | None) -> str:
     return "" if recovery_s is None else f"{recovery_s:.1f} s"
-
-
-def _linked(report: Path | None) -> str:
-    return "" if report is None else f"[report]({report})"
 
 
 def _lints(tried: Iterable[Tried]) -> list[str]:
@@ -173,8 +165,9 @@ def text(file: Path, plan: str) -> str:
         raise BadInput(f"{plan}: no such plan{suggestion(plan, PLANS)}; allowed: {', '.join(PLANS)}")
     loaded = scenario.load(file)
     whole = file.read_text(encoding="utf-8")
+    own = tomllib.loads(whole)
     for key in _BROUGHT:
-        if key in tomllib.loads(whole):
+        if key in own:
             raise BadInput(f"{file}: {key}: a battery brings its own faults and expectations; leave this table out")
     named = _NAME.sub(f'name = "{loaded.name}-{_plain(plan)}"', whole, count=1)
     made = f"{named.rstrip()}\n\n{_recorded(loaded)}{PLANS[plan]}".rstrip() + "\n"

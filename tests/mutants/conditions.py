@@ -155,7 +155,7 @@ class Judged:
             return []  # none of them has anything to judge in this folder
         try:
             with _taken_out(variant):
-                each = _judged(folder, len(names), resting_on(variant.module))
+                each = _judged(folder, len(names), resting_on(variant.module))  # as they were loaded again
         except Exception as error:
             return [f"(fails: {type(error).__name__})"]
         now = together(each, len(names))

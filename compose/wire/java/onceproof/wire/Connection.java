@@ -204,10 +204,15 @@ final class Connection {
                 byte[] body = in.readNBytes(left);
                 double at = System.nanoTime() / 1e9;
                 boolean drop = request.rule != null && request.rule.action.equals("drop-response");
-                List<Map<String, Object>> events = request.request == null ? List.of() : answered(request.request, body, at);
+                boolean followed = request.request != null && lane != null && Lane.follows(request.request.api);
+                // Only what may stop the client's next request has to be known before the client goes on.
+                List<Map<String, Object>> events = followed ? answered(request.request, body, at) : List.of();
                 if (!drop) {
                     toClient(chunk, HEAD);
                     toClient(body, body.length);
+                }
+                if (request.request != null && !followed) {
+                    events = answered(request.request, body, at);
                 }
                 for (Map<String, Object> event : events) {
                     control.tell(event);
@@ -224,7 +229,7 @@ final class Connection {
         }
     }
 
-    /** Return what to tell of a response, and of the stops that begin with it: before the client goes on. */
+    /** Return what to tell of a response, and of the stops that begin with it. */
     private List<Map<String, Object>> answered(Frame request, byte[] body, double at) {
         JsonNode answer = Decoder.response(request, body);
         Map<String, Object> event = about("response", request.correlation);
