@@ -47,7 +47,7 @@ class Hijack:
     def inject(self, context: FaultContext, fault: PlannedFault[HijackSpec]) -> Undo:
         """Initialise the transactional id from a new producer. Raises KafkaException when that fails."""
         worker = int(fault.spec.target.removeprefix("worker-"))
-        name = context.names.transactional_id(worker)
+        name = context.workers.transactional_id(worker)
         context.note(
             FaultTarget(
                 fault=fault.id,

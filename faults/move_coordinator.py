@@ -55,7 +55,7 @@ class MoveCoordinator:
         Raises DeadlineError when there is no coordinator for twenty seconds, or no decision for thirty.
         """
         spec = fault.spec
-        name = context.names.transactional_id(spec.when.worker)
+        name = context.workers.transactional_id(spec.when.worker)
         node = context.node(f"transaction-coordinator:worker-{spec.when.worker}")
         links = [topology.link(node, topology.node_of(number)) for number in topology.BROKERS]
         context.note(

@@ -31,6 +31,7 @@ from pydantic import model_validator
 
 from onceproof.faults._fencing import Fenced, not_fenced
 from onceproof.harness.base.deadlines import until
+from onceproof.harness.cluster.admin import Member
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
@@ -114,7 +115,7 @@ class Zombie:
         worker, since = spec.when.worker, len(context.history)
         until(
             f"the group to give the partitions of worker-{worker} to others: {sorted(lost)}",
-            lambda: lost <= self._partitions(context, lambda client: not client.startswith(f"worker-{worker}-")),
+            lambda: lost <= self._partitions(context, lambda member: not context.workers.is_member(worker, member)),
             deadline_s=spec.lasts_s,
         )
         if spec.pending:
@@ -131,7 +132,7 @@ class Zombie:
 
     def _timed_out(self, context: FaultContext, spec: ZombieSpec) -> str:
         """Return the state of the worker's transaction after the coordinator has ended it."""
-        name = context.names.transactional_id(spec.when.worker)
+        name = context.workers.transactional_id(spec.when.worker)
 
         def ended() -> str:
             found = context.cluster.admin.transaction(name)
@@ -179,19 +180,19 @@ class Zombie:
         worker = spec.when.worker
 
         def assigned() -> list[int]:
-            return sorted(self._partitions(context, lambda client: client.startswith(f"worker-{worker}-")))
+            return sorted(self._partitions(context, lambda member: context.workers.is_member(worker, member)))
 
         if spec.fenced != "never" or "session" not in spec.past:
             return assigned()
         return until(f"worker-{worker} to have a partition of its group", assigned, deadline_s=_ASSIGNED_DEADLINE_S)
 
     @staticmethod
-    def _partitions(context: FaultContext, matches: Callable[[str], bool]) -> set[int]:
-        """Return the input partitions of the group's members whose client ids satisfy `matches`."""
+    def _partitions(context: FaultContext, matches: Callable[[Member], bool]) -> set[int]:
+        """Return the input partitions of the group's members that satisfy `matches`."""
         return {
             partition
             for member in context.cluster.admin.members(context.names.group)
-            if matches(member.client_id)
+            if matches(member)
             for topic, partition in member.partitions
             if topic == context.names.input
         }

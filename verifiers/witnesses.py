@@ -28,6 +28,7 @@ from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "what the workers say of their transactions is what their clients sent and were told"
 _SHOWN = 5
+_OF_A_TRANSACTION = ("begin", "invoke", "outcome")
 Key = tuple[int, int, int]
 
 
@@ -79,7 +80,7 @@ def _judge(tables: Tables) -> Judged:
     theirs = _by_transaction(tables)
     seen: dict[Key, dict[str, dict[str, Any]]] = {}
     of: dict[Key, Key | None] = {}
-    for worker, event in (each for each in told if each[1]["event"] != "assigned"):
+    for worker, event in (each for each in told if each[1]["event"] in _OF_A_TRANSACTION):
         mine = worker, event["incarnation"], event["transaction"]
         if (key := of.setdefault(mine, _own(began, worker, event))) is not None:  # its first event is `begin`
             seen.setdefault(key, {})[event["event"]] = event

@@ -78,6 +78,7 @@ class OpenProducer:
 class Member:
     """A member of a consumer group, and the partitions that are assigned to it."""
 
+    member_id: str
     client_id: str
     partitions: tuple[Partition, ...]
 
@@ -242,6 +243,7 @@ class Admin:
         """Return the members of a group with their assignments."""
         return [
             Member(
+                member_id=str(member.consumerId()),
                 client_id=str(member.clientId()),
                 partitions=tuple(sorted(_partition(tp) for tp in member.assignment().topicPartitions())),
             )

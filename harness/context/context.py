@@ -88,7 +88,7 @@ class FaultContext:
             return None if leader is None else topology.node_of(leader)
         if kind == "transaction-coordinator":
             worker = int(of.removeprefix("worker-"))
-            return topology.node_of(admin.transaction(self.names.transactional_id(worker)).coordinator)
+            return topology.node_of(admin.transaction(self.workers.transactional_id(worker)).coordinator)
         if kind == "group-coordinator":
             return topology.node_of(admin.group_coordinator(self.names.group))
         if kind == "controller-leader":

@@ -18,6 +18,7 @@ from typing import Any
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.admin import Member
 from onceproof.harness.cluster.request_proxy import Wire
 from onceproof.harness.context.journal import named
 from onceproof.harness.context.process import Child
@@ -44,6 +45,14 @@ class Instances(Workers):
     def narrator(self) -> Narrator:
         """What the requests of the instances tell; complete after `stop_workers` only."""
         return self._narration.narrator
+
+    def transactional_id(self, worker: int) -> str:
+        """Return the transactional id that an instance uses; before its first transaction, the one it was given."""
+        return self.narrator.transactional_ids.get(worker) or super().transactional_id(worker)
+
+    def is_member(self, worker: int, member: Member) -> bool:
+        """Return whether a member of a group is this instance, as its own requests say."""
+        return member.member_id in self.narrator.members.get(worker, ())
 
     def hears(self, event: Mapping[str, Any]) -> None:
         """Take an event of the request proxy about an instance's request or response."""

@@ -13,6 +13,7 @@ from typing import Any
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import topology
+from onceproof.harness.cluster.admin import Member
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.context.process import EXIT_FATAL, Child
 from onceproof.harness.context.processes import Processes, Programs, tail
@@ -81,6 +82,14 @@ class Workers(Processes):
         self._once.add(worker)
         whole = {**self._common(), "worker": worker, **config}
         self._starter.submit(self._start_process, f"worker-{worker}", module, whole, {"incarnation": 1}).result()
+
+    def transactional_id(self, worker: int) -> str:
+        """Return the transactional id of a worker's transactions."""
+        return self._names.transactional_id(worker)
+
+    def is_member(self, worker: int, member: Member) -> bool:
+        """Return whether a member of a group is this worker."""
+        return member.client_id.startswith(f"worker-{worker}-")
 
     def fixed(self, worker: int) -> list[int] | None:
         """Return the input partitions that a worker has by configuration, or None when its group assigns them."""

@@ -45,7 +45,6 @@ _BYTES_MAX = 1_000_000
 _OF_WORKERS = {
     "abort": "since nobody but the application can abort its transaction",
     "replace": "since the requests of two processes of one instance cannot be told apart",
-    "zombie": "since nothing reports yet how it is fenced when it comes back",
 }
 # The phases that the requests of an application tell.
 SEEN_PHASES = tuple(phase for phase in get_args(Phase) if phase != "polled")

@@ -8,6 +8,7 @@ The journal has what a client sent and what it was told (`harness/context/journa
     Produce and its response                                         the outputs, with their offsets
     EndTxn                                                           invoke, if it is to commit
     the response of EndTxn                                           outcome: ok, fail (an abort), or info (an error)
+    a response of these with an error that a client must report      error (`record/refusals.py`)
     the response of SyncGroup or ConsumerGroupHeartbeat              assigned
 
 A client repeats an EndTxn of which it got no answer, or a retriable error; that is the same transaction. A transaction
@@ -20,6 +21,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from onceproof.harness.record.refusals import refusals
 
 _SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT = 14, 68
 _PRODUCE, _OFFSET_FETCH, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TXN, _TXN_OFFSET_COMMIT = 0, 9, 24, 25, 26, 28
@@ -65,7 +68,8 @@ class Narrator:
 
     `batches` maps each batch that was sent (producer id, epoch, topic, partition, base sequence) to the transaction
     (worker, incarnation, number) that sent it first; `positions` maps what was sent as a committed offset (producer id,
-    epoch, partition, offset) to the transactions that sent it, in their order.
+    epoch, partition, offset) to the transactions that sent it, in their order. `members` maps a worker to its member
+    ids in its group, and `transactional_ids` to the id of its last transaction.
     """
 
     def __init__(self, *, read: Callable[[int], str], emit: Emit) -> None:
@@ -73,6 +77,8 @@ class Narrator:
         self._processes: dict[int, _Process] = {}
         self.batches: dict[tuple[Any, ...], Owner] = {}
         self.positions: dict[tuple[Any, ...], list[Owner]] = {}
+        self.members: dict[int, set[str]] = {}
+        self.transactional_ids: dict[int, str] = {}
         self._of_connection: dict[tuple[str, int], _Process] = {}
         self._numbers: dict[int, int] = {}
 
@@ -108,6 +114,8 @@ class Narrator:
         process = self._of_connection.get(connection)
         if process is None:
             process = self._of_connection[connection] = self._processes[row["worker"]]
+        if row["api"] in (_SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT):
+            self.members.setdefault(process.worker, set()).add(body.get("memberId", ""))
         return self._request(process, row["api"], body, row["at"])
 
     def told(
@@ -119,6 +127,9 @@ class Narrator:
     ) -> None:
         """Take the response to a request, with the transaction that `asked` returned for it."""
         process = self._of_connection[row["link"], row["connection"]]
+        for refusal in refusals(row["api"], response):
+            number = None if transaction is None else transaction.number
+            self._tell(process, row["answered"], "error", transaction=number, **refusal)
         if row["api"] == _OFFSET_FETCH:
             self._fetched(process, response)
         elif row["api"] in (_SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT):
@@ -160,6 +171,7 @@ class Narrator:
             return current
         if current is not None and not current.ended:
             self._end(process, current, at, "info")
+        self.transactional_ids[process.worker] = name
         number = self._numbers[process.worker] = self._numbers.get(process.worker, 0) + 1
         begun = process.open[name] = _Transaction(process.worker, process.incarnation, number)
         self._tell(process, at, "begin", transaction=number)

@@ -69,13 +69,6 @@ PLANS: Mapping[str, str] = MappingProxyType(
         "drawn-2": "[random]\nperiods = 1\nperiod_s = 20",
     }
 )
-_OF_OWN_WORKERS = ("zombie@", "drawn-")  # what a scenario with [app] cannot have yet
-
-
-def plans(file: Path) -> list[str]:
-    """Return the plans that can be tried on a scenario. Raises BadInput when it cannot be loaded."""
-    app = scenario.load(file).app is not None
-    return [plan for plan in PLANS if not (app and plan.startswith(_OF_OWN_WORKERS))]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from tests.mutants.catalogue import (
     final,
     forget,
     info_without_outputs,
+    input_of,
     mutant,
     of_transaction,
     pick,
@@ -52,8 +53,28 @@ def acknowledged_and_vanished(run: RunData) -> Expected:
     for each in info_without_outputs(run, "payment"):
         each["fate"] = "aborted"
     run.outcome_of(manifest)["type"] = "ok"
+    return {"torn-transaction": {_first_payment(manifest)}}
+
+
+def _first_payment(manifest: Row) -> Place:
+    """The first payment of a transaction, in its first partition."""
     place = min(place for place in manifest["outputs"] if "-payment/" in place)
-    return {"torn-transaction": {("payment", int(place.rpartition("/")[2]), manifest["outputs"][place][1])}}
+    return "payment", int(place.rpartition("/")[2]), manifest["outputs"][place][1]
+
+
+@mutant(ABORTS)
+def acknowledged_and_vanished_behind_a_lost_input(run: RunData) -> Expected:
+    """The same, and an input that an earlier transaction read from the same partition has no output."""
+    manifest = run.invoke(final(run, "payment")[0])
+    acknowledged_and_vanished(run)
+    partition, (first, _) = max(manifest["sources"].items(), key=lambda each: int(each[1][0]))
+    row = next(each for each in run.outputs if each["topic"] == "payment" and _read_before(each, int(partition), first))
+    run.remove_output(row)
+    return {"torn-transaction": {_first_payment(manifest)}, "lost": {input_of(row)}}
+
+
+def _read_before(row: Row, partition: int, offset: int) -> bool:
+    return bool(row["source_partition"] == partition and row["source_offset"] < offset)
 
 
 def same_transaction(one: Row, other: Row) -> bool:

@@ -94,6 +94,18 @@ def observer_saw_another_total(run: RunData) -> Expected:
 
 
 @mutant(TOTALS)
+def total_replaced_in_the_log(run: RunData) -> Expected:
+    """The live observer saw another record where a total stands that does not follow; the next one of its key goes on
+    from the one before."""
+    row, *later = _of_key(run, pick(run, "sums"))
+    run.seen(row)["digest"] ^= 1
+    row["total"] += 1_000
+    for each in later:
+        each["total"] -= amount(row["number"])
+    return {"inconsistent-read": {place_of(row)}}
+
+
+@mutant(TOTALS)
 def aborted_total_read(run: RunData) -> Expected:
     """Collect's reader shows a total of a transaction that was aborted; the next of its key does not go on from it."""
     batch = next(each for each in run.log("sums", 2) if each["fate"] == "aborted")

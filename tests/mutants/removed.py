@@ -28,6 +28,7 @@ TESTED: Mapping[str, tuple[str, ...]] = {
     "lints": ("test_lints",),
     "witnesses": ("test_witnesses",),
     "onceproof.harness.record.narrator": ("test_narrator", "test_witnesses"),
+    "onceproof.harness.record.refusals": ("test_narrator",),
     "onceproof.harness.context.settled": ("test_settled",),
     "onceproof.run.quiesce": ("test_settled",),
 }

@@ -135,9 +135,9 @@ def test_a_commit_is_answered_once(client: Client) -> None:
 def test_a_commit_that_failed(client: Client) -> None:
     client.add()
     client.end(error=FENCED)
-    assert (client.kinds(), client.last()["t"]) == (["begin", "invoke", "info"], 2.5)
+    assert (client.kinds(), client.last()["t"]) == (["begin", "invoke", "error", "info"], 2.5)
     client.add()
-    assert client.kinds() == ["begin", "invoke", "info", "begin"]
+    assert client.kinds() == ["begin", "invoke", "error", "info", "begin"]
 
 
 def test_a_commit_without_an_answer_is_info_when_the_next_one_begins(client: Client) -> None:
@@ -177,7 +177,8 @@ def test_batches_that_were_refused_or_not_asked_for_are_no_outputs(client: Clien
     client.send(PRODUCE, {**ID, "batches": []}, {"responses": [{"name": "out", "partitionResponses": [place]}]})
     client.produce(70, records=5, sequence=10)
     client.end()
-    assert client.told[1]["outputs"] == {"out/3": (15, 40, 74)}
+    assert client.kinds() == ["begin", "error", "invoke", "ok"]
+    assert client.told[2]["outputs"] == {"out/3": (15, 40, 74)}
 
 
 def test_whose_a_batch_is(client: Client) -> None:
@@ -245,3 +246,45 @@ def test_other_answers_tell_nothing(client: Client) -> None:
     client.send(ADD, ID, {"assignment": classic(("in", [0])), "topics": [{"name": "in", "partitions": [{}]}]})
     client.send(INIT, {}, {"assignment": classic(("in", [0]))})
     assert client.kinds() == ["begin"]
+
+
+def in_partitions(key: str, *codes: int) -> Body:
+    return {
+        "topics": [{"name": "in", "partitions": [{"partitionIndex": p, key: code} for p, code in enumerate(codes)]}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("api", "answer", "call", "code", "fatal"),
+    [
+        (TXN_OFFSET, in_partitions("errorCode", 0, 25, 25), "TxnOffsetCommit", "UNKNOWN_MEMBER_ID", False),
+        (TXN_OFFSET, in_partitions("errorCode", 47), "TxnOffsetCommit", "INVALID_PRODUCER_EPOCH", True),
+        (ADD, in_partitions("partitionErrorCode", 90), "AddPartitionsToTxn", "PRODUCER_FENCED", True),
+        (ADD_OFFSETS, {"errorCode": 48}, "AddOffsetsToTxn", "INVALID_TXN_STATE", True),
+        (INIT, {"errorCode": 90}, "InitProducerId", "PRODUCER_FENCED", True),
+    ],
+)
+def test_what_a_client_must_report(client: Client, api: int, answer: Body, call: str, code: str, fatal: bool) -> None:
+    client.add()
+    client.send(api, ID, answer)
+    error = client.last()
+    assert (error["event"], error["call"], error["code"]) == ("error", call, code)
+    assert (error["fatal"], error["abortable"]) == (fatal, not fatal)
+    assert (error["transaction"], len(client.told)) == (None if api == INIT else 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("api", "code"), [(SYNC_GROUP, 25), (HEARTBEAT, 110), (END, NOT_COORDINATOR), (PRODUCE, 6), (OFFSET_FETCH, 25)]
+)
+def test_what_a_client_repeats_or_reads_is_no_error(client: Client, api: int, code: int) -> None:
+    client.add()
+    client.send(api, ID | {"committed": True}, {"errorCode": code})
+    assert "error" not in client.kinds()
+
+
+def test_whose_member_ids_and_transactional_ids(client: Client) -> None:
+    client.send(SYNC_GROUP, {"memberId": "one"}, {})
+    client.send(HEARTBEAT, {"memberId": "two"}, {})
+    client.send(TXN_OFFSET, {**ID, "memberId": "three"}, {})
+    assert client.narrator.members == {0: {"one", "two"}}
+    assert client.narrator.transactional_ids == {0: "app"}

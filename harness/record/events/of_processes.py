@@ -115,7 +115,8 @@ class ClientError(ProcessEvent):
     """An error of a Kafka client.
 
     `call` is the call that failed, and `code` the client's own name of the error. `abortable` and `fatal` are the
-    client's own classification of the error.
+    client's own classification of the error. An application reports nothing: `call` is then the request that a broker
+    refused, `code` the name of the error in the response, and the classification that of `record/refusals.py`.
     """
 
     call: str
