@@ -243,6 +243,10 @@ def _settings() -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call makes three more calls to the JVM
         "spark.sql.adaptive.enabled": "false",
+        # With the defaults of these two, Spark clones its session for each frame that is persisted. It never frees the
+        # clones, which take some 2 MiB for each verdict.
+        "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
         "spark.sql.limit.initialNumPartitions": "64",  # isEmpty() takes one job instead of several
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # lists a ledger of many files without a job
     }
