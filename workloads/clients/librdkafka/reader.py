@@ -135,7 +135,10 @@ class Reader:
                 request_timeout=CALL_TIMEOUT_S,
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
             )
-            ends[:] = [each.result(CALL_TIMEOUT_S).offset for each in futures.values()]
+            try:
+                ends[:] = [each.result(CALL_TIMEOUT_S).offset for each in futures.values()]
+            except TimeoutError:  # that of the future, which may come before that of the request
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
         self._retrying("list-offsets", high_watermark)
         reader = Consumer(
