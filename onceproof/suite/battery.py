@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput, suggestion
-from onceproof.harness.model import scenario
+from onceproof.harness.model import registry, scenario
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record.events import FaultInjected, Outcome
 from onceproof.harness.record.history import Events
@@ -45,6 +45,7 @@ def _zombie(phase: str, *past: str) -> str:
 
 
 # The name of a plan → its tables. What a plan with @ does begins at that phase of a transaction of the first worker.
+# {output} is the first output topic of the workload.
 PLANS: Mapping[str, str] = MappingProxyType(
     {
         "no-faults": "",
@@ -64,6 +65,7 @@ PLANS: Mapping[str, str] = MappingProxyType(
         "kill-leader": _fault("kill", 'target = "leader:input/0"', "at_s = 3", "lasts_s = 4"),
         "roll-brokers": _fault("stop", 'target = "every-broker"', "at_s = 3", "lasts_s = 1"),
         "rebalances": _fault("rebalances", "at_s = 3", "lasts_s = 6"),
+        "refuse-writes": _fault("refuse-writes", 'topic = "{output}"', "at_s = 3", "lasts_s = 3"),
         "delete-records": _fault("delete-records", 'to = "behind"', "at_s = 5"),
         "drawn-1": "[random]\nperiods = 1\nperiod_s = 20",
         "drawn-2": "[random]\nperiods = 1\nperiod_s = 20",
@@ -163,7 +165,8 @@ def text(file: Path, plan: str) -> str:
         if key in own:
             raise BadInput(f"{file}: {key}: a battery brings its own faults and expectations; leave this table out")
     named = _NAME.sub(f'name = "{loaded.name}-{_plain(plan)}"', whole, count=1)
-    made = f"{named.rstrip()}\n\n{_recorded(loaded)}{PLANS[plan]}".rstrip() + "\n"
+    tables = PLANS[plan].replace("{output}", registry.workload(loaded.workload.name).topics[0])
+    made = f"{named.rstrip()}\n\n{_recorded(loaded)}{tables}".rstrip() + "\n"
     scenario.parse(tomllib.loads(made), where=f"{file}, with the plan {plan}")
     return made
 
