@@ -30,7 +30,10 @@ def rewind(consumer: Consumer) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, stop)
-    common = {"bootstrap.servers": os.environ["BOOTSTRAP"]}
+    common = {
+        "bootstrap.servers": os.environ["BOOTSTRAP"],
+        "socket.timeout.ms": int(os.environ.get("SOCKET_TIMEOUT_MS", "60000")),
+    }
     consumer = Consumer(
         {
             **common,
@@ -43,7 +46,8 @@ def main() -> None:
         }
     )
     name = os.environ["TRANSACTIONAL_ID"]
-    producer = Producer({**common, "transactional.id": name, "transaction.timeout.ms": 6000})
+    timeout_ms = int(os.environ.get("TRANSACTION_TIMEOUT_MS", "6000"))
+    producer = Producer({**common, "transactional.id": name, "transaction.timeout.ms": timeout_ms})
     producer.init_transactions(30)
     consumer.subscribe([SOURCE])
     while not stopping:

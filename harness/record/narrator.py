@@ -11,9 +11,10 @@ The journal has what a client sent and what it was told (`harness/context/journa
     a response of these with an error that a client must report      error (`record/refusals.py`)
     the response of SyncGroup or ConsumerGroupHeartbeat              assigned
 
-A client repeats an EndTxn of which it got no answer, or a retriable error; that is the same transaction. A transaction
-whose EndTxn was never answered has no outcome before its client begins the next one; it is `info` then. What cannot be
-seen is what a worker polled: a transaction's inputs begin where the previous one of the same process ended.
+A client repeats an EndTxn of which it got no answer, or a retriable error; that is the same transaction, which has gone
+on from the phase at which the first one waits. A transaction whose EndTxn was never answered has no outcome before its
+client begins the next one; it is `info` then. What cannot be seen is what a worker polled: a transaction's inputs begin
+where the previous one of the same process ended.
 """
 
 import base64
@@ -48,6 +49,7 @@ class _Transaction:
     invoked: bool = False
     committed: bool = False
     ended: bool = False
+    stops: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
@@ -105,7 +107,10 @@ class Narrator:
         process = self._processes[worker]
         at = {"phase": event["phase"], "fault": event["rule"]}
         if event["event"] == "stopped":
-            at |= {"count": event["count"], "transaction": event["transaction"]}
+            for each in process.open.values():
+                if each.number == event["transaction"]:
+                    each.stops.append(at)
+            at = at | {"count": event["count"], "transaction": event["transaction"]}
         self._tell(process, event["at"], "at-phase" if event["event"] == "stopped" else "went-on", **at)
 
     def asked(self, row: Mapping[str, Any], body: Mapping[str, Any]) -> "_Transaction | None":
@@ -162,6 +167,10 @@ class Narrator:
             current.invoked, current.committed = True, body["committed"]
             if current.committed:
                 self._tell(process, at, "invoke", **_whole(process, current), outputs=dict(current.outputs))
+        elif current is not None:
+            for stop in current.stops:
+                self._tell(process, at, "went-on", **stop)
+            current.stops.clear()
         return current
 
     def _begun(self, process: _Process, name: str, at: float) -> _Transaction:

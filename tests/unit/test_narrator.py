@@ -169,6 +169,36 @@ def test_a_request_that_waits_at_a_phase(client: Client) -> None:
     ]
 
 
+def test_a_transaction_whose_end_is_asked_for_again_has_gone_on(client: Client) -> None:
+    client.add()
+    client.end(error=None)
+    about = {"rule": "03-kill", "phase": "before-commit", "count": 1, "transaction": 1, "link": "lane1->broker2"}
+    client.narrator.stopped(0, {"event": "stopped", "at": 3.0, **about})
+    client.end(error=NOT_COORDINATOR)
+    client.end()
+    assert client.kinds() == ["begin", "invoke", "at-phase", "went-on", "ok"]
+    assert client.told[3] == {
+        "event": "went-on",
+        "n": 4,
+        "t": 3.0,
+        "phase": "before-commit",
+        "fault": "03-kill",
+        "incarnation": 1,
+    }
+    client.add()
+    client.end()
+    assert client.kinds()[5:] == ["begin", "invoke", "ok"]
+
+
+def test_a_stop_of_another_transaction_is_not_gone_on_from(client: Client) -> None:
+    client.add()
+    client.end(error=None)
+    about = {"rule": "03-kill", "phase": "before-commit", "count": 1, "transaction": 2, "link": "lane1->broker2"}
+    client.narrator.stopped(0, {"event": "stopped", "at": 3.0, **about})
+    client.end()
+    assert client.kinds() == ["begin", "invoke", "at-phase", "ok"]
+
+
 def test_batches_that_were_refused_or_not_asked_for_are_no_outputs(client: Client) -> None:
     client.produce(40)
     client.produce(60, error=FENCED, sequence=10)
