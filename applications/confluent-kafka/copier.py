@@ -6,6 +6,7 @@ crashes          it ends at once
 wrong-topic      it writes to a topic that does not exist
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 BROKEN = os.environ.get("BROKEN", "")
 SOURCE, TARGET = os.environ["SOURCE"], os.environ["TARGET"]
+HANGS_S = 40  # an instance that takes longer for a transaction ends itself, and is started again
 stopping = False
 
 
@@ -51,6 +53,7 @@ def main() -> None:
     producer.init_transactions(30)
     consumer.subscribe([SOURCE])
     while not stopping:
+        faulthandler.dump_traceback_later(HANGS_S, exit=True)  # send_offsets_to_transaction may (librdkafka #5456)
         records = [each for each in consumer.consume(200, 0.3) if each.error() is None]
         if not records:
             continue
