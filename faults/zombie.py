@@ -14,7 +14,9 @@ must then meet:
     generation   past its session, offsets not yet sent: a successor has committed on its partitions, and its offsets
                  are refused with an abortable error (KIP-447)
     never        past its session, offsets sent: the successor must wait, since the pending offsets are unstable
-                 (KIP-447), and the zombie's commit succeeds; or stopped after its commit: it joins its group again
+                 (KIP-447), and the zombie's commit succeeds; or stopped after its commit: it joins its group again;
+                 or stopped before its offsets are sent, by a client that sends no generation with them: its successor
+                 commits, and then the zombie commits the same inputs once more
     either       one of both: other faults may delay a worker past its transaction's time-out as well
     epoch        past its transaction's time-out, or past its session where a successor initialises the same
                  transactional id: the producer epoch was raised, and its requests are refused with a fatal error
@@ -44,6 +46,8 @@ from onceproof.harness.record.history import Events
 _TRANSACTIONS_PER_S = 2
 # The phases at which the coordinator knows the worker's transaction as open.
 _OPEN = ("produced", "offsets-sent", "before-commit")
+# The phases at which its offsets are pending.
+_SENT = ("offsets-sent", "before-commit")
 _ASSIGNED_DEADLINE_S = 10.0
 # For so long a successor asks in vain for offsets that are pending.
 _PENDING_S = 1.0
@@ -73,7 +77,7 @@ class ZombieSpec(FaultSpec):
     @property
     def pending(self) -> bool:
         """Whether the worker's offsets are sent and still pending when it is resumed."""
-        return self.fenced == "never" and self.when.phase != "after-commit"
+        return self.fenced == "never" and self.when.phase in _SENT
 
 
 class Zombie:

@@ -137,13 +137,20 @@ def test_a_zombie_must_have_been_fenced_as_claimed(fenced: str, code: str, fatal
 
 
 @pytest.mark.parametrize(
-    ("commits", "enough"),
-    [([("worker-0", 3)], True), ([("worker-1", 3)], False), ([("worker-1", 1.5), ("worker-0", 3)], False)],
+    ("phase", "commits", "enough"),
+    [
+        ("offsets-sent", [("worker-0", 3)], True),
+        ("offsets-sent", [("worker-1", 3)], False),
+        ("offsets-sent", [("worker-1", 1.5), ("worker-0", 3)], False),
+        ("before-commit", [("worker-1", 1.5), ("worker-0", 3)], False),
+        ("produced", [("worker-1", 1.5), ("worker-0", 3)], True),  # a client without generation
+        ("produced", [("worker-1", 1.5)], False),
+    ],
 )
-def test_a_zombie_whose_position_was_sent_must_be_the_first_to_commit(
-    commits: list[tuple[str, float]], enough: bool
+def test_a_zombie_that_nobody_fences_commits_and_first_if_its_position_was_sent(
+    phase: str, commits: list[tuple[str, float]], enough: bool
 ) -> None:
-    fault = planned(name="zombie", when=AT, fenced="never")
+    fault = planned(name="zombie", when={**AT, "phase": phase}, fenced="never")
     before: list[dict[str, Any]] = [
         {"event": "fault-target", "partitions": [0], "incarnation": 1},
         {"event": "fault-injected"},
