@@ -20,7 +20,7 @@ from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.admin import Member
 from onceproof.harness.cluster.request_proxy import Wire
-from onceproof.harness.context.journal import named
+from onceproof.harness.context.journal import AT_PHASES, named
 from onceproof.harness.context.process import Child
 from onceproof.harness.context.workers import Workers
 from onceproof.harness.model.spec import When
@@ -197,7 +197,7 @@ class Narration:
             self._put(event["at"], lambda: self._ask(key, {**event, "worker": topology.worker_of_link(event["link"])}))
         elif event["event"] == "response":
             self._put(event["at"], lambda: self._tell(key, event))
-        elif event["event"] in ("stopped", "went-on"):
+        elif event["event"] in AT_PHASES:
             worker = topology.worker_of_link(event["link"])
             self._put(event["at"], lambda: self.narrator.stopped(worker, event))
 

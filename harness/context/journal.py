@@ -20,6 +20,8 @@ from onceproof.harness.cluster import topology
 from onceproof.harness.record.tables import REQUESTS
 
 _REPORTED = ("request", "response")
+# What the request proxy reports of a request that waits at a phase of its transaction.
+AT_PHASES = ("stopped", "went-on")
 
 
 class Journal:

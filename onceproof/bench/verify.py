@@ -34,7 +34,9 @@ from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.model.spec import WorkloadSpec
 from onceproof.harness.record.events import Event, Filled, Finished
 from onceproof.harness.record.results import Mode
-from onceproof.run.run import Run, is_from
+from onceproof.run import ready
+from onceproof.run.ready import is_from
+from onceproof.run.run import Run
 from onceproof.verifiers.collect import collect
 from onceproof.verifiers.evidence import spark
 from onceproof.verifiers.verify import verify as judge
@@ -102,8 +104,8 @@ class FillRun(Run):
     def work(self) -> None:
         """Create the topics and fill them. Raises DeadlineError when a filler does not finish."""
         workload = self.plan.scenario.workload
-        self.describe()
-        self.make_topics(replicas=1)
+        ready.describe(self.context, self.folder, command=self._command, versions=self._versions())
+        ready.make_topics(self.context, replicas=1)
         done: dict[str, int] = {}
 
         def show(event: Event) -> None:

@@ -12,12 +12,10 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import BadInput, HarnessError, WorkloadError
 from onceproof.harness.base.progress import Progress
@@ -25,8 +23,6 @@ from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.cluster.exits import Exit, Exits
 from onceproof.harness.context.context import FaultContext
-from onceproof.harness.context.fault import Prepared, Wired
-from onceproof.harness.context.fault import fault as fault_named
 from onceproof.harness.context.instances import Instances
 from onceproof.harness.context.processes import Programs
 from onceproof.harness.context.workers import Workers
@@ -37,20 +33,16 @@ from onceproof.harness.model.names import names
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record import manifest
 from onceproof.harness.record.events import (
-    Event,
     HarnessFailed,
     Interrupted,
     NodeExited,
     NotTidied,
-    Ready,
-    RunDescribed,
     Sent,
     WorkloadFailed,
-    parse,
 )
 from onceproof.harness.record.history import History
 from onceproof.harness.record.results import Mode, Reason, ReasonKind, Results
-from onceproof.run import quiesce
+from onceproof.run import quiesce, ready, wire
 from onceproof.run.monitor import Monitor
 from onceproof.run.nemesis import Nemesis
 from onceproof.run.room import Room, keep
@@ -62,13 +54,6 @@ PROGRAMS = Programs(
     generator=processes.GENERATOR,
     observer=processes.OBSERVER,
 )
-_TOPIC_CONFIG = {
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",
-    "retention.bytes": "-1",
-    "message.timestamp.type": "CreateTime",
-}
-_READY_DEADLINE_S = 60.0
 _WORK_MARGIN_S = 900.0
 
 
@@ -142,19 +127,19 @@ class Run:
         crashes.
         """
         self.progress.phase("work")
-        self.describe()
+        ready.describe(self.context, self.folder, command=self._command, versions=self._versions())
         self._exits = self.cluster.watch_exits(self._on_exit, self._on_blind)
-        self._prepare_faults()
-        self._start_request_proxy()
-        self.make_topics()
+        ready.prepare_faults(self.context)
+        wire.start(self.context)
+        ready.make_topics(self.context)
         self.workers.start()
         self._monitor.start()
-        self._await_workers()
+        ready.await_workers(self.context)
         self.workers.send_load()
         self.history.wait(
             "the generator's first records",
             Sent,
-            deadline_s=_READY_DEADLINE_S,
+            deadline_s=ready.DEADLINE_S,
             abort=self.workers.failures.check_started,
         )
         if self._faults:
@@ -286,112 +271,9 @@ class Run:
         self._keep_phases()
         self.history.close()
 
-    # Parts of the steps
-
-    def describe(self) -> None:
-        """Record the run's command, versions and names in the history, and its cluster in cluster.json."""
-        client, features = self.plan.scenario.workload.client, self.cluster.admin.features()
-        versions = {
-            **self._versions(),
-            "client": client,
-            "transaction.version": str(clients.transaction_version(client, features)),
-        }
-        names = {**self.names.topics, "group": self.names.group}
-        self.history.append("harness", RunDescribed(command=self._command, versions=versions, names=names))
-        described = {
-            "schema_version": 1,
-            "spec": self.cluster.spec.described(),
-            "name": self.cluster.address.name,
-            "ports": self.cluster.address.ports,
-            "features": features,
-        }
-        (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
-
     def _versions(self) -> dict[str, str]:
         packages = ("onceproof", "confluent-kafka", "pyspark")
         return {"kafka": self.cluster.spec.version, **{name: version(name) for name in packages}}
-
-    def _prepare_faults(self) -> None:
-        for planned in self.plan.faults:
-            kind = fault_named(planned.name)
-            if isinstance(kind, Prepared):
-                kind.prepare(planned.spec)
-
-    def _start_request_proxy(self) -> None:
-        """Put the request proxy into the links that need it, before work begins, since it closes their connections."""
-
-        def note(event: dict[str, Any]) -> None:
-            if self.context.requests.takes(event) or event["event"] in ("stopped", "went-on"):
-                if isinstance(self.workers, Instances):
-                    self.workers.hears(event)
-                return
-            kind, rule = event.pop("event"), event.pop("rule")
-            try:
-                parsed = parse({**event, "event": f"request-{kind}", "fault": rule})
-            except ValueError as error:
-                self.workers.failures.crashes.append(f"the request proxy reported an invalid event: {error}")
-                return
-            self.history.append("request-proxy", parsed)
-
-        reported = self._reported_links()
-        if links := self.wired_links() | reported:
-            self.cluster.put_wire(links, note, report=reported)
-
-    def _reported_links(self) -> set[str]:
-        """Return the links of the workers' lanes if the scenario wants their requests recorded, otherwise none."""
-        scenario = self.plan.scenario
-        workers = scenario.workload.workers if scenario.collect.requests or scenario.app else 0
-        return {link for worker in range(workers) for link in topology.lane_links(topology.lane_of_worker(worker))}
-
-    def wired_links(self) -> set[str]:
-        """Return the links on which the plan's faults act on single requests."""
-        faults = [(fault_named(planned.name), planned.spec) for planned in self.plan.faults]
-        return {link for fault, spec in faults if isinstance(fault, Wired) for link in fault.wired(spec)}
-
-    def make_topics(self, replicas: int = 3) -> None:
-        """Create the run's topics and wait until they have leaders and all replicas in sync.
-
-        Raises DeadlineError when they do not, and AdminError when the cluster refuses to create them.
-        """
-        topics = list(self.names.topics.values())
-        count = self.plan.scenario.workload.partitions
-        config = _TOPIC_CONFIG | {"min.insync.replicas": str(min(2, replicas))}
-        self.cluster.admin.create_topics(topics, partitions=count, replicas=replicas, config=config)
-
-        def led() -> bool:
-            states = [state for topic in topics for state in self.cluster.admin.partitions(topic).values()]
-            return len(states) == count * len(topics) and all(s.leader and len(s.isr) == replicas for s in states)
-
-        until("leaders and in-sync replicas of the new topics", led, deadline_s=_READY_DEADLINE_S)
-
-    def _await_workers(self) -> None:
-        """Wait until every worker is ready and the group has assigned every partition. Raises DeadlineError."""
-        for worker in range(self.plan.scenario.workload.workers):
-            source = f"worker-{worker}"
-            self.history.wait(
-                f"{source} to be ready",
-                Ready,
-                partial(is_from, source),
-                deadline_s=_READY_DEADLINE_S,
-                abort=self.workers.failures.check_started,
-            )
-        if self.workers.fixed(0) is not None:
-            return
-        work, groups = self.plan.scenario.workload, self.names.groups
-
-        def shared() -> bool:
-            members = [member for group in groups for member in self.cluster.admin.members(group)]
-            busy = [member for member in members if member.partitions]
-            return len(busy) == min(work.workers, work.partitions * len(groups)) and (
-                work.partitions * len(groups) == sum(len(member.partitions) for member in members)
-            )
-
-        until(
-            "the group to assign every partition",
-            shared,
-            deadline_s=_READY_DEADLINE_S,
-            abort=self.workers.failures.check,
-        )
 
     def _report(self) -> None:
         """Write the report. An error is only shown, since the verdict does not depend on the report."""
@@ -406,11 +288,6 @@ class Run:
 
     def _keep_phases(self) -> None:
         keep(self.folder / "phases.json", json.dumps(self.progress.seconds, indent=1) + "\n", self.progress.say)
-
-
-def is_from(source: str, event: Event) -> bool:
-    """Whether an event was reported by this source."""
-    return event.source == source
 
 
 def _new_folder(runs: Path, name: str) -> Path:

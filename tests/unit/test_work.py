@@ -1,6 +1,7 @@
 """What a fault takes long to get is got before the load begins, with a cluster and processes that only note calls."""
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
@@ -10,6 +11,7 @@ from onceproof.harness.artifacts import images
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.model import plan
 from onceproof.harness.model.scenario import parse
+from onceproof.run import ready, wire
 from onceproof.run.run import Run
 
 _RAW = {
@@ -45,8 +47,16 @@ class Standing(Run):
         workers = {name: getattr(everything, name) for name in names}
         self.workers = cast(Any, SimpleNamespace(**workers, failures=everything))
         self._faults = True
-        for name in ("describe", "_start_request_proxy", "make_topics", "_await_workers"):
-            setattr(self, name, getattr(everything, name))
+        self.context = SimpleNamespace(plan=self.plan)  # type: ignore[assignment]
+        self.folder, self._command = Path("/nowhere"), ""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, names in ((ready, ("describe", "make_topics", "await_workers")), (wire, ("start",))):
+        for name in names:
+            monkeypatch.setattr(module, name, lambda *_, **_options: None)
+    monkeypatch.setattr(Run, "_versions", lambda _: {})
 
 
 def test_faults_are_prepared_before_the_first_inputs_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
