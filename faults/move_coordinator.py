@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 from onceproof.faults.hijack import initialise
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.admin import Transaction
+from onceproof.harness.cluster.described import Transaction
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault

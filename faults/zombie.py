@@ -33,7 +33,7 @@ from pydantic import model_validator
 
 from onceproof.faults._fencing import Fenced, not_fenced
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.cluster.admin import Member
+from onceproof.harness.cluster.described import Member
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault

@@ -8,7 +8,6 @@ All methods raise AdminError (a HarnessError) when the cluster does not answer w
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import jpype
@@ -16,71 +15,21 @@ import jpype
 from onceproof.harness.artifacts import jars
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.cluster.described import (
+    Isolation,
+    Member,
+    OpenProducer,
+    Partition,
+    PartitionState,
+    Transaction,
+)
 
 _CALL_TIMEOUT_MS = 5000
 _jvm_lock = threading.Lock()
 
-Partition = tuple[str, int]
-Isolation = Literal["read_committed", "read_uncommitted"]
-
 
 class AdminError(HarnessError):
     """The cluster refused a call or did not answer; the message contains Kafka's own error."""
-
-
-# The states of a transactional id in which its transaction has not completed, as Kafka spells them.
-OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionState:
-    """A partition's leader (None while it has none), replicas and in-sync replicas, as Kafka node ids."""
-
-    leader: int | None
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Transaction:
-    """The coordinator's description of a transactional id (DescribeTransactions, KIP-664).
-
-    `coordinator` is a Kafka node id, and `state` is as Kafka spells it (Ongoing, PrepareCommit, …).
-    """
-
-    transactional_id: str
-    coordinator: int
-    state: str
-    producer_id: int
-    producer_epoch: int
-    partitions: tuple[Partition, ...]
-
-    @property
-    def open(self) -> bool:
-        """Whether the transaction has not completed."""
-        return self.state in OPEN_STATES
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpenProducer:
-    """A producer with an open transaction in a partition, as the partition's leader reports it.
-
-    `start_offset` is the offset of the transaction's first record in the partition.
-    """
-
-    partition: Partition
-    producer_id: int
-    producer_epoch: int
-    start_offset: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """A member of a consumer group, and the partitions that are assigned to it."""
-
-    member_id: str
-    client_id: str
-    partitions: tuple[Partition, ...]
 
 
 def start_jvm() -> None:

@@ -11,7 +11,6 @@ about runs.
 
 import json
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,14 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from testcontainers.compose import DockerCompose
 
 from onceproof.harness.artifacts import images
 from onceproof.harness.base import host, paths
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import DeadlineError, HarnessError
+from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.base.redaction import Redaction
-from onceproof.harness.cluster import topology
+from onceproof.harness.cluster import composed, formatted, topology
 from onceproof.harness.cluster.addresses import Address
 from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.cluster.containers import LABEL, already, remove, remove_container
@@ -39,7 +37,6 @@ from onceproof.harness.cluster.request_proxy import Wire
 from onceproof.harness.model import registry
 from onceproof.harness.model.spec import ClusterSpec
 
-_COMPOSE_DEADLINE_S = 180
 _FREEZE_DEADLINE_S = 15
 _UP_DEADLINE_S = 90
 _PROXY_DEADLINE_S = 20.0
@@ -95,21 +92,11 @@ class Cluster:
             (self.folder / "data" / node).mkdir(parents=True, exist_ok=True)
             # A file, since no value of a scenario may become a part of Compose's environment.
             (self.folder / "data" / node / "settings.properties").write_text(properties(self.spec.settings))
-        features = " ".join(f"{key}={value}" for key, value in sorted(self.spec.features.items()))
-        environment = {
-            "ONCEPROOF_NAME": self.address.name,
-            "ONCEPROOF_HOME_LABEL": str(paths.home()),
-            "ONCEPROOF_KAFKA_IMAGE": self.system.image(self.spec.version),
-            "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
-            "ONCEPROOF_WIRE_IMAGE": images.wire_tag(),
-            "ONCEPROOF_USER": host.container_user(self._docker.info()),
-            "ONCEPROOF_DATA": str(self.folder / "data"),
-            "ONCEPROOF_PORTS": str(self.address.ports),
-            "ONCEPROOF_SUBNET": self.address.subnet,
-            "ONCEPROOF_FEATURES": features,
-        }
-        self._use_formatted()
-        (self.folder / "cluster.env").write_text("".join(f"{key}={value}\n" for key, value in environment.items()))
+        user = host.container_user(self._docker.info())
+        environment = composed.environment(self.spec, self.system, self.address, self.folder / "data", user)
+        formatted.use(self.spec, self.folder / "data")
+        lines = "".join(f"{key}={value}\n" for key, value in environment.items())
+        (self.folder / composed.ENVIRONMENT).write_text(lines)
         described = {"schema_version": 1, "spec": self.spec.described(), "address": asdict(self.address)}
         (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
 
@@ -120,7 +107,7 @@ class Cluster:
         run, with their last lines, and where the logs of all nodes are kept.
         """
         try:
-            self._start()
+            composed.start(self.system, self.folder)
             until(
                 "three registered brokers",
                 self._registered,
@@ -130,7 +117,7 @@ class Cluster:
             )
         except HarnessError as error:
             raise type(error)(f"{error}{self._why_not_up()}") from None
-        self._keep_formatted()
+        formatted.keep(self.spec, self.folder / "data", self.address.name)
 
     def _check_running(self) -> None:
         """Raise HarnessError as soon as a node has exited: nothing restarts it while the cluster starts."""
@@ -152,24 +139,6 @@ class Cluster:
         says = "".join(f"; {', '.join(nodes)}: {last}" for last, nodes in told.items())
         return f"{says}; the nodes' logs are in {folder}" if folder.exists() else says
 
-    def _start(self, *services: str, profile: str | None = None) -> None:
-        """Start these services, or all of them; recreate a service whose image has changed. Raises HarnessError."""
-        compose = DockerCompose(
-            context=self.system.compose(),
-            compose_file_name="cluster.yaml",
-            env_file=str(self.folder / "cluster.env"),
-            profiles=[profile] if profile else None,
-        )
-        command = [*compose.docker_compose_command(), "up", "--detach", *services]
-        try:  # compose.start() has no deadline
-            subprocess.run(
-                command, cwd=self.system.compose(), capture_output=True, check=True, timeout=_COMPOSE_DEADLINE_S
-            )
-        except subprocess.TimeoutExpired:
-            raise DeadlineError(f"waited {_COMPOSE_DEADLINE_S} s for docker compose up to end") from None
-        except subprocess.CalledProcessError as error:
-            raise HarnessError(f"docker compose up: {error.stderr.decode(errors='replace')[-400:]}") from None
-
     def down(self) -> None:
         """Remove the containers, networks and data of the cluster. This call is idempotent."""
         if self._admin is not None:
@@ -178,29 +147,6 @@ class Cluster:
         remove(self.address.name, self._docker)
         shutil.rmtree(self.folder, ignore_errors=True)
         self._docker.close()
-
-    def _formatted(self) -> Path:
-        features = "".join(f"-{key}-{value}" for key, value in sorted(self.spec.features.items()))
-        return paths.home() / "formatted" / f"{self.system.name}-{self.spec.version}{features}"
-
-    def _use_formatted(self) -> None:
-        """Copy formatted log directories of an earlier cluster with the same system, version and features.
-
-        Formatting starts one JVM per node and takes half of a cluster's start-up time; its result is always the same.
-        """
-        if self._formatted().is_dir():
-            shutil.copytree(self._formatted(), self.folder / "data", dirs_exist_ok=True)
-
-    def _keep_formatted(self) -> None:
-        target = self._formatted()
-        if target.is_dir():
-            return
-        work = target.with_name(f".{target.name}-{self.address.name}")
-        for node in topology.NODES:
-            (work / node / "log").mkdir(parents=True)
-            for name in ("meta.properties", "bootstrap.checkpoint"):
-                shutil.copy(self.folder / "data" / node / "log" / name, work / node / "log" / name)
-        work.rename(target)
 
     def healthy(self) -> bool:
         """Return whether all containers run, all links are intact, all brokers are registered and it is not used up."""
@@ -228,7 +174,7 @@ class Cluster:
         does not start.
         """
         images.wire()
-        self._start("wire", profile="wire")
+        composed.start(self.system, self.folder, "wire", profile="wire")
         self._planned.end("wire")
         self.wire = Wire(self.address.ports * 100 + _WIRE_PORT, on_event)
         if report := set(report):
@@ -295,9 +241,9 @@ class Cluster:
         self.used_up = True
         self.stop(node)
         self._replaced[node] = self._replaced.get(node, b"") + self._container(node).logs(timestamps=False)
-        with (self.folder / "cluster.env").open("a") as environment:
+        with (self.folder / composed.ENVIRONMENT).open("a") as environment:
             environment.write(f"ONCEPROOF_{node.upper()}_IMAGE={self.system.image(version)}\n")
-        self._start(node)
+        composed.start(self.system, self.folder, node)
         self._planned.end(node)
 
     def image(self, node: str) -> str:

@@ -13,7 +13,7 @@ from time import monotonic
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from onceproof.harness.base.errors import DeadlineError
-from onceproof.harness.cluster.admin import Partition
+from onceproof.harness.cluster.described import Partition
 
 _POLL_S = 0.2
 

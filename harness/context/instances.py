@@ -18,7 +18,7 @@ from typing import Any
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.admin import Member
+from onceproof.harness.cluster.described import Member
 from onceproof.harness.cluster.request_proxy import Wire
 from onceproof.harness.context.journal import AT_PHASES, named
 from onceproof.harness.context.process import Child

@@ -1,7 +1,7 @@
 """Queries that show whether a run has come to rest: consumer lag, last stable offsets and in-sync replicas."""
 
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.admin import Partition
+from onceproof.harness.cluster.described import Partition
 from onceproof.harness.cluster.remaining import remaining
 from onceproof.harness.context.context import FaultContext
 

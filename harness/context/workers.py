@@ -13,8 +13,8 @@ from typing import Any
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.admin import Member
 from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.cluster.described import Member
 from onceproof.harness.context.process import EXIT_FATAL, Child
 from onceproof.harness.context.processes import Processes, Programs, tail
 from onceproof.harness.model.names import Names

@@ -11,7 +11,8 @@ from functools import partial
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import DeadlineError
-from onceproof.harness.cluster.admin import OPEN_STATES, AdminError
+from onceproof.harness.cluster.admin import AdminError
+from onceproof.harness.cluster.described import OPEN_STATES
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import SelfTimed
 from onceproof.harness.context.fault import fault as fault_named

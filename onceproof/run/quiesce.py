@@ -18,7 +18,7 @@ from collections.abc import Callable
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.admin import Partition
+from onceproof.harness.cluster.described import Partition
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import lag, lso_behind, not_in_sync
 from onceproof.harness.record.events import Behind, Quiesced, Stalled

@@ -10,8 +10,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.admin import Admin, Isolation
+from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.cluster.described import Isolation
 from onceproof.harness.cluster.remaining import remaining
 from onceproof.harness.record import payload
 from onceproof.harness.record.provenance import HEADER, passed_on, provenance

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from onceproof.harness.cluster.admin import Member, OpenProducer, Partition, PartitionState, Transaction
+from onceproof.harness.cluster.described import Member, OpenProducer, Partition, PartitionState, Transaction
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.model import plan, registry
 from onceproof.harness.model.names import Names, names

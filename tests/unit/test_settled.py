@@ -2,7 +2,7 @@
 
 import pytest
 
-from onceproof.harness.cluster.admin import Partition
+from onceproof.harness.cluster.described import Partition
 from onceproof.harness.context import settled
 from onceproof.harness.record.events import Quiesced, Stalled
 from onceproof.run import quiesce as module

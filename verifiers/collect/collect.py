@@ -39,7 +39,8 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.admin import OPEN_STATES, Admin, Isolation, Partition
+from onceproof.harness.cluster.admin import Admin
+from onceproof.harness.cluster.described import OPEN_STATES, Isolation, Partition
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import judged
 from onceproof.harness.model import registry

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from onceproof.harness.artifacts import jars as fetched
 from onceproof.harness.artifacts.clients import DEFAULT_JAVA
-from onceproof.harness.cluster.admin import Isolation
+from onceproof.harness.cluster.described import Isolation
 from onceproof.harness.record import provenance
 from onceproof.harness.record.payload import NUMBER_DIGITS
 from onceproof.harness.record.provenance import HEADER

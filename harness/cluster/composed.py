@@ -1,0 +1,53 @@
+"""Docker Compose, as a cluster calls it: its environment, and the start of services within a deadline."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from testcontainers.compose import DockerCompose
+
+from onceproof.harness.artifacts import images
+from onceproof.harness.base import paths
+from onceproof.harness.base.errors import DeadlineError, HarnessError
+from onceproof.harness.cluster.addresses import Address
+from onceproof.harness.model.spec import ClusterSpec
+from onceproof.harness.model.system import System
+
+ENVIRONMENT = "cluster.env"  # in the cluster's folder
+_DEADLINE_S = 180
+
+
+def environment(spec: ClusterSpec, system: System, address: Address, data: Path, user: str) -> Mapping[str, str]:
+    """Return the variables of cluster.yaml. `user` is the user of the containers, and `data` the nodes' folder."""
+    return {
+        "ONCEPROOF_NAME": address.name,
+        "ONCEPROOF_HOME_LABEL": str(paths.home()),
+        "ONCEPROOF_KAFKA_IMAGE": system.image(spec.version),
+        "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
+        "ONCEPROOF_WIRE_IMAGE": images.wire_tag(),
+        "ONCEPROOF_USER": user,
+        "ONCEPROOF_DATA": str(data),
+        "ONCEPROOF_PORTS": str(address.ports),
+        "ONCEPROOF_SUBNET": address.subnet,
+        "ONCEPROOF_FEATURES": " ".join(f"{key}={value}" for key, value in sorted(spec.features.items())),
+    }
+
+
+def start(system: System, folder: Path, *services: str, profile: str | None = None) -> None:
+    """Start these services of the cluster whose folder this is, or all; recreate one whose image has changed.
+
+    Raises HarnessError when Compose fails, and DeadlineError after 180 s.
+    """
+    compose = DockerCompose(
+        context=system.compose(),
+        compose_file_name="cluster.yaml",
+        env_file=str(folder / ENVIRONMENT),
+        profiles=[profile] if profile else None,
+    )
+    command = [*compose.docker_compose_command(), "up", "--detach", *services]
+    try:  # compose.start() has no deadline
+        subprocess.run(command, cwd=system.compose(), capture_output=True, check=True, timeout=_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        raise DeadlineError(f"waited {_DEADLINE_S} s for docker compose up to end") from None
+    except subprocess.CalledProcessError as error:
+        raise HarnessError(f"docker compose up: {error.stderr.decode(errors='replace')[-400:]}") from None
