@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from onceproof.harness.base.errors import BadInput, suggestion
-from onceproof.harness.base.redaction import HIDDEN, Redaction
-from onceproof.harness.model import registry, targets
+from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.redaction import Redaction
+from onceproof.harness.model import problems, registry, targets
 from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
 from onceproof.harness.model.spec import (
@@ -208,7 +208,7 @@ def _validated(raw: Mapping[str, Any], where: str, model: Callable[[str], type[F
     try:
         return Scenario.model_validate({**raw, "faults": specs})
     except ValidationError as error:
-        raise BadInput(f"{where}: {_first(error, Scenario)}") from None
+        raise BadInput(f"{where}: {problems.first(error, Scenario)}") from None
 
 
 def _fault(raw: Any, index: int, where: str, model_of: Callable[[str], type[FaultSpec]]) -> FaultSpec:
@@ -222,7 +222,7 @@ def _fault(raw: Any, index: int, where: str, model_of: Callable[[str], type[Faul
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        raise BadInput(f"{place}.{_first(error, model)}") from None
+        raise BadInput(f"{place}.{problems.first(error, model)}") from None
 
 
 def _check_system(scenario: Scenario, where: str) -> None:
@@ -291,29 +291,3 @@ def _check_app(scenario: Scenario, workload: Workload, where: str) -> None:
                 SEEN_PHASES
             )
             raise BadInput(f"{where}: faults[{index}].when.phase: {says}")
-
-
-def _first(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return the first of pydantic's errors as `key: problem`, with the allowed keys if a key is unknown."""
-    first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"]) or "scenario"
-    problem = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        allowed = _keys_at(model, first["loc"][:-1])
-        return f"{key}: unknown key{suggestion(str(first['loc'][-1]), allowed)}; allowed: {', '.join(allowed)}"
-    return f"{key}: {problem} (got {HIDDEN if _may_be_secret(first['loc']) else repr(first['input'])[:60]})"
-
-
-def _may_be_secret(path: tuple[int | str, ...]) -> bool:
-    """Return whether a value at this place may be a secret, as those of the settings of clients and brokers."""
-    return path[:1] == ("client",) or path[:2] == ("cluster", "settings") or path == ("cluster",)
-
-
-def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    for part in path:
-        if isinstance(part, int):  # an index into a list, whose entries have the same model
-            continue
-        annotation = model.model_fields[str(part)].annotation
-        candidates = [annotation, *getattr(annotation, "__args__", ())]
-        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
-    return sorted(model.model_fields)
