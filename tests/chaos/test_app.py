@@ -99,6 +99,40 @@ def test_an_application_that_does_not_seek_back_is_found_by_a_fault(chaos: Chaos
     assert (verdict, classes, lints) == ("invalid", {"lost"}, [])
 
 
+def test_a_killed_coordinator_is_no_anomaly(chaos: Chaos) -> None:
+    """The EndTxn that waits at before-commit is not delivered, since its client asks the next coordinator."""
+    when = {"worker": 0, "phase": "before-commit", "count": 6}
+    killed = {"name": "kill", "target": "transaction-coordinator:worker-0", "when": when, "lasts_s": 4.0}
+    assert found(chaos.run(application(killed))) == ("valid", set(), [])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("past", [["session"], ["session", "transaction"]])
+def test_a_zombie_is_fenced(chaos: Chaos, past: list[str]) -> None:
+    when = {"worker": 0, "phase": "produced", "count": 6}
+    fault = {"name": "zombie", "when": when, "past": past, "fenced": "either"}
+    assert found(chaos.run(application(fault))) == ("valid", set(), [])
+
+
+@pytest.mark.long
+def test_a_late_commit_is_found_without_a_word_of_the_application(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(APP.parent)
+    assert found(chaos.run(scenario.load(APP.parent / "late-end-txn.toml"))) == ("invalid", {"aborted-read"}, [])
+
+
+@pytest.mark.long
+def test_a_client_without_generation_is_found_by_a_lint_and_by_a_zombie(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = paths.applications_dir() / "aiokafka"
+    monkeypatch.chdir(folder)
+    verdict, classes, lints = found(chaos.run(scenario.load(folder / "zombie.toml")))
+    assert (verdict, classes) == ("invalid", {"duplicate", "zombie-write"})
+    assert "no-generation" in lints
+
+
 def test_an_application_that_does_not_start_is_named(chaos: Chaos) -> None:
     results = chaos.run(application(broken="crashes"))
     assert results.verdict == "unknown"
