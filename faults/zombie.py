@@ -18,6 +18,7 @@ must then meet:
                  or stopped before its offsets are sent, by a client that sends no generation with them: its successor
                  commits, and then the zombie commits the same inputs once more
     either       one of both: other faults may delay a worker past its transaction's time-out as well
+    any          one of both, or its client gives the transaction up, since that has timed out there as well
     epoch        past its transaction's time-out, or past its session where a successor initialises the same
                  transactional id: the producer epoch was raised, and its requests are refused with a fatal error
                  (KIP-98)
@@ -59,13 +60,14 @@ class ZombieSpec(FaultSpec):
     - `when`: the worker that is stopped, the phase and the transaction; required.
     - `past`: the time-outs that must have taken effect, `session` (default), `transaction` or both. With `transaction`,
       the phase must be one with an open transaction: `produced`, `offsets-sent` or `before-commit`.
-    - `fenced`: how the worker must be fenced, by `generation`, by `epoch` or by `either` of them, or `never`.
+    - `fenced`: how the worker must be fenced, by `generation`, by `epoch`, by `either` of them, or in `any` way, so
+      that it does not commit its transaction; or `never`.
     - `lasts_s`: deadline in seconds for each time-out to take effect, 60 by default, 600 at most.
     """
 
     when: When
     past: Annotated[tuple[Literal["session", "transaction"], ...], Key(min_length=1, strict=False)] = ("session",)
-    fenced: Fenced | Literal["never"]
+    fenced: Fenced | Literal["any", "never"]
     lasts_s: Annotated[float, Key(gt=0, le=600)] = 60.0
 
     @model_validator(mode="after")
@@ -164,10 +166,13 @@ class Zombie:
         late = events.first(ZombieLate, fault=fault.id)
         if late is None:
             return f"worker-{worker} was never taken for dead"
+        own = events.of(Outcome, process=(f"worker-{worker}", target.incarnation))
+        after = [each.type for each in own if each.at > late.at]
+        if spec.fenced == "any":
+            return f"worker-{worker} committed its transaction after it was resumed" if after[:1] == ["ok"] else None
         if spec.fenced != "never":
             return not_fenced(spec.fenced, target, late.at, events)
-        own = events.of(Outcome, type="ok", process=(f"worker-{worker}", target.incarnation))
-        if not any(each.at > late.at for each in own):
+        if "ok" not in after:
             return f"worker-{worker} did not commit after it was resumed"
         lost, stopped = set(target.partitions or ()), events.the(FaultInjected, fault=fault.id).at
         early = [each for each in events.of(Outcome) if stopped < each.at < late.at]

@@ -32,10 +32,9 @@ def rewind(consumer: Consumer) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, stop)
-    common = {
-        "bootstrap.servers": os.environ["BOOTSTRAP"],
-        "socket.timeout.ms": int(os.environ.get("SOCKET_TIMEOUT_MS", "60000")),
-    }
+    common: dict[str, str] = {"bootstrap.servers": os.environ["BOOTSTRAP"]}
+    if timeout_ms := os.environ.get("SOCKET_TIMEOUT_MS"):
+        common["socket.timeout.ms"] = timeout_ms
     consumer = Consumer(
         {
             **common,
@@ -48,8 +47,8 @@ def main() -> None:
         }
     )
     name = os.environ["TRANSACTIONAL_ID"]
-    timeout_ms = int(os.environ.get("TRANSACTION_TIMEOUT_MS", "6000"))
-    producer = Producer({**common, "transactional.id": name, "transaction.timeout.ms": timeout_ms})
+    open_ms = os.environ.get("TRANSACTION_TIMEOUT_MS", "6000")
+    producer = Producer({**common, "transactional.id": name, "transaction.timeout.ms": open_ms})
     producer.init_transactions(30)
     consumer.subscribe([SOURCE])
     while not stopping:

@@ -95,13 +95,17 @@ class Wire:
         """Let the clients of a lane wait at a phase of the first transaction from this number on that reaches it.
 
         `lane` is what the names of its links begin with, and transactions are counted from 1 over all of its clients.
-        What waits is reported as `stopped`, and as `went-on` after `release`, unless its client has gone by then: then
-        it is not delivered.
+        What waits is reported as `stopped`, and as `went-on` after `go` of each of its stops, unless its client has
+        gone by then: then it is not delivered.
         """
         self._do(do="stop", rule=name, lane=lane, phase=phase, transaction=transaction)
 
+    def go(self, name: str) -> None:
+        """Deliver what waits at the stop of this name, and end the stop. This call is idempotent."""
+        self._do(do="go", rule=name)
+
     def release(self, name: str) -> None:
-        """Deliver what waits for a rule or at a stop of this name, and end it. This call is idempotent."""
+        """Deliver what a rule holds, and end the rule. This call is idempotent."""
         self._do(do="release", rule=name)
 
     def report(self, links: Iterable[str]) -> None:

@@ -75,7 +75,7 @@ class Instances(Workers):
             if worker in self._paused:
                 self._paused[worker].append(stop)
                 return
-        self._wire().release(stop)
+        self._wire().go(stop)
 
     def _stops_at(self) -> Iterator[tuple[str, When]]:
         for fault in self._plan.faults if self._stops else ():
@@ -114,7 +114,7 @@ class Instances(Workers):
             waiting = self._paused.pop(worker, [])
         self._signal(worker, signal.SIGCONT)
         for stop in waiting:
-            self._wire().release(stop)
+            self._wire().go(stop)
 
     def kill(self, worker: int) -> None:
         """Kill every process of an instance with SIGKILL, and start no further incarnation until `release`."""
@@ -127,7 +127,7 @@ class Instances(Workers):
     def stop_workers(self) -> None:
         """Stop every instance, and tell what is left of its requests."""
         for stop, _ in self._stops_at():
-            self._wire().release(stop)
+            self._wire().go(stop)
         super().stop_workers()
         self._narration.flush()
 

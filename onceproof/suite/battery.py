@@ -41,7 +41,7 @@ def _killed(phase: str) -> str:
 
 
 def _zombie(phase: str, *past: str) -> str:
-    return _fault("zombie", _at(phase), f"past = [{', '.join(past)}]", 'fenced = "either"')
+    return _fault("zombie", _at(phase), f"past = [{', '.join(past)}]", 'fenced = "any"')
 
 
 # The name of a plan → its tables. What a plan with @ does begins at that phase of a transaction of the first worker.

@@ -136,6 +136,18 @@ def test_a_zombie_must_have_been_fenced_as_claimed(fenced: str, code: str, fatal
     assert missing(fault, target, {"event": "zombie-late"}, {"event": "outcome", **mine}, met) is not None
 
 
+@pytest.mark.parametrize(("types", "enough"), [([], True), (["fail", "ok"], True), (["info"], True), (["ok"], False)])
+def test_a_zombie_that_is_fenced_in_any_way_does_not_commit(types: list[str], enough: bool) -> None:
+    fault = planned(name="zombie", when=AT, fenced="any")
+    mine = {"source": "worker-0", "incarnation": 1}
+    before = [
+        {"event": "fault-target", "role": "worker-0", "incarnation": 1},
+        {"event": "outcome", "type": "ok", **mine},
+    ]
+    after = [{"event": "outcome", "type": each, **mine} for each in types]
+    assert (missing(fault, *before, {"event": "zombie-late"}, *after) is None) == enough
+
+
 @pytest.mark.parametrize(
     ("phase", "commits", "enough"),
     [

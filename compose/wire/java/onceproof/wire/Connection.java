@@ -85,13 +85,20 @@ final class Connection {
             double at = System.nanoTime() / 1e9;
             boolean report = reported && (Decoder.reports(request.api) || request.api == Decoder.FETCH && !fetched);
             fetched |= report && request.api == Decoder.FETCH;
-            Rule rule = control.match(link, request);
             List<Lane.Stop> stops = stops(request);
-            boolean first = report && (rule != null || !stops.isEmpty());
+            boolean first = report && !stops.isEmpty();
             if (first) {
-                report(request, at); // now, since it may be held for long
+                report(request, at); // now, since it may wait for long
             }
-            if (!stops.isEmpty() && !waits(stops, request, in) || rule != null && !deliver(request, rule)) {
+            if (!stops.isEmpty() && !waits(stops, request, in)) {
+                return;
+            }
+            Rule rule = control.match(link, request); // a fault that begins at a stop may have made it meanwhile
+            if (report && rule != null && !first) {
+                report(request, at);
+                first = true;
+            }
+            if (rule != null && !deliver(request, rule)) {
                 return;
             }
             if (rule != null || report && request.api != Decoder.FETCH) {
@@ -130,16 +137,20 @@ final class Connection {
         return lane == null || !Lane.follows(request.api) ? List.of() : lane.asked(request.api, request.body());
     }
 
-    /** Let a request wait at these stops, one after the other. Returns false if its client has gone by the end. */
+    /** Let a request wait at all of these stops. Returns false if its client has gone by the end. */
     private boolean waits(List<Lane.Stop> stops, Frame request, DataInputStream in) throws IOException, InterruptedException {
         for (Lane.Stop stop : stops) {
             if (!stop.phase().equals("after-commit")) { // that one has been told
                 control.tell(stopped("stopped", stop, request));
             }
+        }
+        for (Lane.Stop stop : stops) {
             stop.released().await();
-            if (gone(in)) {
-                return false;
-            }
+        }
+        if (gone(in)) {
+            return false;
+        }
+        for (Lane.Stop stop : stops) {
             control.tell(stopped("went-on", stop, request));
         }
         return true;

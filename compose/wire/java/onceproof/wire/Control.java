@@ -31,6 +31,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
  * {"do": "release", "rule": "r1"}
  * {"do": "report", "links": ["lane1->broker2"]}
  * {"do": "stop", "rule": "r2", "lane": "lane1", "phase": "before-commit", "transaction": 8}
+ * {"do": "go", "rule": "r2"}
  * </pre>
  *
  * Each command is answered by {@code done} or {@code refused}. Whoever is connected is told what happens to the requests
@@ -114,19 +115,10 @@ final class Control {
             case "stop" -> lanes.computeIfAbsent(command.get("lane").asText(), none -> new Lane()).add(
                 new Lane.Stop(command.get("rule").asText(), command.get("phase").asText(),
                     command.get("transaction").asInt(), new CountDownLatch(1)));
-            case "release" -> release(command.get("rule").asText());
+            case "go" -> lanes.values().forEach(lane -> lane.release(command.get("rule").asText()));
+            case "release" -> rules.get(command.get("rule").asText()).released.countDown();
             case "report" -> command.get("links").forEach(link -> reported.add(link.asText()));
-            default -> throw new IllegalArgumentException("do: allowed: hello, rule, stop, release, report");
-        }
-    }
-
-    private void release(String name) {
-        boolean stop = false;
-        for (Lane lane : lanes.values()) {
-            stop |= lane.release(name);
-        }
-        if (!stop) {
-            rules.get(name).released.countDown();
+            default -> throw new IllegalArgumentException("do: allowed: hello, rule, release, stop, go, report");
         }
     }
 

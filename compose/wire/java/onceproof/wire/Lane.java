@@ -61,14 +61,13 @@ final class Lane {
         waiting.add(stop);
     }
 
-    /** Let what waits at a stop go on; a stop that was not reached is none any more. Returns whether it is one of these. */
-    synchronized boolean release(String name) {
+    /** Let what waits at a stop go on; a stop that was not reached is none any more. */
+    synchronized void release(String name) {
         Stop stop = stops.get(name);
         waiting.remove(stop);
         if (stop != null) {
             stop.released().countDown();
         }
-        return stop != null;
     }
 
     /** Return whether requests of an API are part of a transaction. */
