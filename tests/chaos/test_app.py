@@ -123,6 +123,12 @@ def test_a_late_commit_is_found_without_a_word_of_the_application(
 
 
 @pytest.mark.long
+def test_a_zombie_is_fenced_by_its_generation(chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(APP.parent)
+    assert found(chaos.run(scenario.load(APP.parent / "zombie.toml"))) == ("valid", set(), [])
+
+
+@pytest.mark.long
 def test_a_client_without_generation_is_found_by_a_lint_and_by_a_zombie(
     chaos: Chaos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
