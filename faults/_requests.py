@@ -10,9 +10,10 @@ from pydantic import Field as Key
 
 from onceproof.faults._links import LinksSpec, meant
 from onceproof.harness.cluster import topology
-from onceproof.harness.cluster.request_proxy import Action, Api, Wire
+from onceproof.harness.cluster.request_proxy import Action, Wire
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.record.apis import Api
 from onceproof.harness.record.events import FaultTarget, RequestEvent
 
 _MATCH_DEADLINE_S = 60.0

@@ -11,38 +11,15 @@ import json
 import queue
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, BinaryIO, Literal
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.record.apis import KEYS, Api
 
 Action = Literal["hold", "delay", "drop-response", "close"]
-Api = Literal[
-    "Produce",
-    "Fetch",
-    "OffsetCommit",
-    "FindCoordinator",
-    "InitProducerId",
-    "AddPartitionsToTxn",
-    "AddOffsetsToTxn",
-    "EndTxn",
-    "WriteTxnMarkers",
-    "TxnOffsetCommit",
-]
-_KEYS: Mapping[Api, int] = {
-    "Produce": 0,
-    "Fetch": 1,
-    "OffsetCommit": 8,
-    "FindCoordinator": 10,
-    "InitProducerId": 22,
-    "AddPartitionsToTxn": 24,
-    "AddOffsetsToTxn": 25,
-    "EndTxn": 26,
-    "WriteTxnMarkers": 27,
-    "TxnOffsetCommit": 28,
-}
 _UP_DEADLINE_S = 20
 _ANSWER_DEADLINE_S = 5.0
 
@@ -85,7 +62,7 @@ class Wire:
             rule=name,
             links=sorted(links),
             action=action,
-            api=_KEYS[api],
+            api=KEYS[api],
             client=client,
             requests=requests,
             delay_ms=delay_ms,

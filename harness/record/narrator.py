@@ -106,12 +106,13 @@ class Narrator:
         """
         process = self._processes[worker]
         at = {"phase": event["phase"], "fault": event["rule"]}
-        if event["event"] == "stopped":
-            for each in process.open.values():
-                if each.number == event["transaction"]:
-                    each.stops.append(at)
-            at = at | {"count": event["count"], "transaction": event["transaction"]}
-        self._tell(process, event["at"], "at-phase" if event["event"] == "stopped" else "went-on", **at)
+        if event["event"] == "went-on":
+            self._tell(process, event["at"], "went-on", **at)
+            return
+        for each in process.open.values():
+            if each.number == event["transaction"]:
+                each.stops.append(at)
+        self._tell(process, event["at"], "at-phase", **at, count=event["count"], transaction=event["transaction"])
 
     def asked(self, row: Mapping[str, Any], body: Mapping[str, Any]) -> "_Transaction | None":
         """Take a request: a row of the table `requests`, with its body. Returns the transaction to which it belongs."""

@@ -10,29 +10,33 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from onceproof.harness.record.apis import KEYS, Api
+
 # By their names on a broker: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID,
 # FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH, TRANSACTION_ABORTABLE
 _ABORTABLE = frozenset({22, 25, 27, 82, 110, 113, 120})
 # INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED
 _FATAL = frozenset({47, 48, 49, 90})
-CALLS: Mapping[int, str] = {
-    0: "Produce",
-    22: "InitProducerId",
-    24: "AddPartitionsToTxn",
-    25: "AddOffsetsToTxn",
-    26: "EndTxn",
-    28: "TxnOffsetCommit",
-}
+_REPORTED = _ABORTABLE | _FATAL
+_OF_TRANSACTIONS: tuple[Api, ...] = (
+    "Produce",
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "EndTxn",
+    "TxnOffsetCommit",
+)
+_CALLS = {KEYS[name]: name for name in _OF_TRANSACTIONS}
 
 
 def refusals(api: int, response: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the keys of an event `error` for each of the errors in a response to a request of a transaction."""
-    if api not in CALLS:
+    if api not in _CALLS:
         return []
-    found = dict.fromkeys(code for code in _codes(response) if code in _ABORTABLE | _FATAL)
+    found = dict.fromkeys(code for code in _codes(response) if code in _REPORTED)
     return [
         {
-            "call": CALLS[api],
+            "call": _CALLS[api],
             "code": KafkaError(code).name(),
             "text": KafkaError(code).str(),
             "abortable": code in _ABORTABLE,

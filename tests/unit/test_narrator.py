@@ -47,6 +47,10 @@ class Client:
     def end(self, *, committed: bool = True, error: int | None = 0) -> None:
         self.send(END, {**ID, "committed": committed}, None if error is None else {"errorCode": error})
 
+    def wait(self, *, at: float = 3.0, event: str = "stopped", transaction: int = 1) -> None:
+        about = {"rule": "03-kill-worker", "phase": "before-commit", "count": 1, "link": "lane1->broker2"}
+        self.narrator.stopped(0, {"event": event, "at": at, "transaction": transaction, **about})
+
     def kinds(self) -> list[str]:
         return [str(each.get("type", each["event"])) for each in self.told]
 
@@ -159,9 +163,8 @@ def test_a_process_that_ends(client: Client, steps: int, kinds: list[str]) -> No
 
 def test_a_request_that_waits_at_a_phase(client: Client) -> None:
     client.add()
-    about = {"rule": "03-kill-worker", "phase": "before-commit", "count": 1, "transaction": 1, "link": "lane1->broker2"}
-    client.narrator.stopped(0, {"event": "stopped", "at": 3.0, **about})
-    client.narrator.stopped(0, {"event": "went-on", "at": 4.0, **about})
+    client.wait()
+    client.wait(at=4.0, event="went-on")
     stop = {"phase": "before-commit", "fault": "03-kill-worker", "incarnation": 1}
     assert client.told[1:] == [
         {"event": "at-phase", "n": 2, "t": 3.0, "count": 1, "transaction": 1, **stop},
@@ -172,8 +175,7 @@ def test_a_request_that_waits_at_a_phase(client: Client) -> None:
 def test_a_transaction_whose_end_is_asked_for_again_has_gone_on(client: Client) -> None:
     client.add()
     client.end(error=None)
-    about = {"rule": "03-kill", "phase": "before-commit", "count": 1, "transaction": 1, "link": "lane1->broker2"}
-    client.narrator.stopped(0, {"event": "stopped", "at": 3.0, **about})
+    client.wait(transaction=1)
     client.end(error=NOT_COORDINATOR)
     client.end()
     assert client.kinds() == ["begin", "invoke", "at-phase", "went-on", "ok"]
@@ -182,7 +184,7 @@ def test_a_transaction_whose_end_is_asked_for_again_has_gone_on(client: Client) 
         "n": 4,
         "t": 3.0,
         "phase": "before-commit",
-        "fault": "03-kill",
+        "fault": "03-kill-worker",
         "incarnation": 1,
     }
     client.add()
@@ -193,8 +195,7 @@ def test_a_transaction_whose_end_is_asked_for_again_has_gone_on(client: Client) 
 def test_a_stop_of_another_transaction_is_not_gone_on_from(client: Client) -> None:
     client.add()
     client.end(error=None)
-    about = {"rule": "03-kill", "phase": "before-commit", "count": 1, "transaction": 2, "link": "lane1->broker2"}
-    client.narrator.stopped(0, {"event": "stopped", "at": 3.0, **about})
+    client.wait(transaction=2)
     client.end()
     assert client.kinds() == ["begin", "invoke", "at-phase", "ok"]
 
