@@ -187,7 +187,7 @@ class Chaos:
         preflight.writable(self._runs)
         preflight.machine(_MASTER)
         preflight.check(loaded, where)
-        analysed = spark_warmup.start_spark(_MASTER, loaded.workload.name)
+        analysed = spark_warmup.start_spark(_MASTER, loaded)
         try:
             analysed()
         except BadInput as error:

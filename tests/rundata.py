@@ -13,14 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from onceproof.harness.model import declaration, registry
+from onceproof.harness.model import declaration, scenario
 from onceproof.harness.record import manifest
 from onceproof.harness.record.events import kinds
 from onceproof.harness.record.tables import (
     BATCHES,
     COMMITS,
+    CONTENTS,
     INPUTS,
     LEDGER,
+    LOAD,
     OBSERVED,
     OUTPUTS,
     SCHEMA_VERSION,
@@ -59,6 +61,7 @@ class RunData:
         self.internal: list[Row] = []
         self.other_positions: list[Row] = []
         self.numbered = False
+        self.load: list[Row] = []
         self.plan_json = ""
 
     @classmethod
@@ -91,8 +94,8 @@ class RunData:
         (folder / "ledger" / "observer").mkdir(parents=True)
         (folder / "plan.json").write_text(self.plan_json)
         (folder / "history.jsonl").write_text("".join(json.dumps(event) + "\n" for event in self._told()))
-        named: str = json.loads(self.plan_json)["scenario"]["workload"]["name"]
-        declaration.write(registry.workload(named), folder)
+        described = {**json.loads(self.plan_json)["scenario"], "faults": []}
+        declaration.write(scenario.recorded(described, where="plan.json").pipeline, folder)
         read = [(self.inputs, INPUTS.arrow, "tables/inputs")] if self.mode == "full" else []
         told = [{"acknowledged": row["offset"] is not None, **row} for row in self.ledger]
         watched = [(self.observed, OBSERVED.arrow, "ledger/observer/observed-00000")] if self.observed else []
@@ -105,7 +108,10 @@ class RunData:
             (self.states, STATES.arrow, "tables/states"),
         ):
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
-        outputs = pa.Table.from_pylist(list(map(_together, self.outputs)), OUTPUTS.arrow)
+        if self.load:
+            pq.write_table(pa.Table.from_pylist(self.load, LOAD.arrow), folder / "ledger" / "load-00000.parquet")
+        whole = [{**_together(row), **self.content_of(row)} for row in self.outputs]
+        outputs = pa.Table.from_pylist(whole, pa.unify_schemas([OUTPUTS.arrow, CONTENTS.arrow]))
         pq.write_to_dataset(outputs, folder / "tables" / "outputs.parquet", partition_cols=["topic"])
         if self.hidden is not None:
             self.write_hidden(folder)
@@ -125,6 +131,10 @@ class RunData:
         (folder / "tables" / "collect.json").write_text(json.dumps(facts))
         manifest.seal(folder)
         return folder
+
+    def content_of(self, row: Row) -> Row:
+        """Key, value and header of an output; empty if no model is compared with them."""
+        return {}
 
     def _told(self) -> list[Row]:
         """The events with the keys that their kinds have, and with their numbers."""
@@ -352,14 +362,13 @@ def _rows(path: Path) -> list[Row]:
 def _together(row: Row) -> Row:
     """An output with its header's parts as the integers that a table has."""
     told: list[Any] = [row.get(name) for name in TOLD]
-    if told[0] is None:
-        assert not any(each is not None for each in told), f"part of a header: {row}"
-        return row
-    whose = (told[2] * 10**5 + told[3]) * 10**10 + told[4]
+    for part in (told[:2], told[2:5], told[5:]):
+        assert len({each is None for each in part}) == 1, f"part of a header: {row}"
+    assert told[2] is not None or told[0] is None, f"a header without a transaction: {row}"
     return {
         **row,
-        "told_0": told[0] * 10**13 + told[1],
-        "told_1": whose,
+        "told_0": None if told[0] is None else told[0] * 10**13 + told[1],
+        "told_1": None if told[2] is None else (told[2] * 10**5 + told[3]) * 10**10 + told[4],
         "told_2": None if told[5] is None else told[5] * 10**13 + told[6],
     }
 

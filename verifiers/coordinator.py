@@ -195,6 +195,8 @@ def _sequences(tables: Tables) -> list[Finding]:
         wrong = wrong.join(F.broadcast(late.select(*PLACE)), PLACE, "left_anti")
     suspected = suspects.suspects(tables)
     if suspected is not None:
+        if not tables.workload.placed:  # a lost output may have been in any partition
+            wrong = wrong.join(F.broadcast(suspected.select("topic").distinct()), "topic", "left_anti")
         mine = ["topic", "number"]
         there = tables.outputs.select(*mine, "partition").unionAll(suspects.expected(tables).select(*mine, "partition"))
         lanes = there.join(suspected.select(*mine), mine, "left_semi").select("topic", "partition").distinct()

@@ -45,7 +45,7 @@ from onceproof.harness.record.results import Finding, Reason, ReasonKind
 from onceproof.verifiers import completeness, inputs
 from onceproof.verifiers.evidence import causes, suspects
 from onceproof.verifiers.evidence.causes import KEY
-from onceproof.verifiers.evidence.check import LOG, Check, Judged
+from onceproof.verifiers.evidence.check import IDENTITY, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import Tables
@@ -145,7 +145,7 @@ def _there(tables: Tables, suspected: DataFrame, due: DataFrame) -> DataFrame:
         .join(of_number, KEY, "left")
         .withColumn("input", F.coalesce("input", "of_number"))
     )
-    return inputs.named_unread(tables, looked)
+    return inputs.named_unread(tables, looked.withColumn("lane", F.expr(tables.lane)))
 
 
 def _intact(there: DataFrame) -> DataFrame:
@@ -153,7 +153,7 @@ def _intact(there: DataFrame) -> DataFrame:
 
     `intact` counts all of them, `unread` those that name an input nobody knows; `intact_at` counts by partition.
     """
-    at = there.where("intact").groupBy(*_PAYLOAD, "partition")
+    at = there.where("intact").groupBy(*_PAYLOAD, F.col("lane").alias("partition"))
     counted = at.agg(F.count("*").alias("intact"), F.expr("count_if(unread) AS unread"))
     sums = F.sum("intact").alias("intact_count"), F.sum("unread").alias("intact_unread")
     return counted.groupBy(*_PAYLOAD).agg(*sums, _by_partition("intact"))
@@ -193,10 +193,11 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         .join(F.broadcast(to), "topic", "left")
         .join(F.broadcast(source), F.expr("input.partition = from_partition"), "left")
     )
+    overlap = "arrays_overlap(short, holes)" if tables.workload.placed else "holes IS NOT NULL"
     cls = (
         F.when(F.expr("input.offset IS NULL"), "unsure")
         .when(F.expr("NOT coalesce(input.offset < position, false)"), "waiting")
-        .when(F.expr("arrays_overlap(short, holes) OR from_hole"), "unsure")
+        .when(F.expr(f"{overlap} OR from_hole"), "unsure")
         .when(_within(_skipped(tables)), "reset-skip")
         .otherwise("lost")
     )
@@ -223,11 +224,10 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("(CASE WHEN unread THEN of_place ELSE intact_count - intact_unread END) > due"), too_many)
         .when(F.expr("unread AND intact_count > due"), "unread")
-        .when(F.expr(f"unread AND due_at[partition] IS NOT NULL AND NOT ({_NAMES_IT})"), "unread")
+        .when(F.expr(f"unread AND due_at[lane] IS NOT NULL AND NOT ({_NAMES_IT})"), "unread")
         .when(
             F.expr(
-                "due_at[partition] IS NULL OR intact_count <= due AND intact_at[partition] > due_at[partition] "
-                f"OR NOT {_NAMES_IT}"
+                f"due_at[lane] IS NULL OR intact_count <= due AND intact_at[lane] > due_at[lane] OR NOT {_NAMES_IT}"
             ),
             "corrupted",
         )
@@ -300,4 +300,4 @@ def _output(tables: Tables, row: Any) -> Sample:
     }
 
 
-CHECK = Check(name="exactly-once", claim=CLAIM, run=_judge, needs=(LOG,))
+CHECK = Check(name="exactly-once", claim=CLAIM, run=_judge, needs=(LOG, IDENTITY))

@@ -136,7 +136,7 @@ def _rules(
         yield "read-uncommitted"
     elif api == _OFFSET_FETCH and not body.get("requireStable", False):
         yield "unstable-offsets"
-    elif api == _OFFSET_COMMIT and workload.sends_positions:
+    elif api == _OFFSET_COMMIT and workload.commits_in_transactions:
         yield "offsets-apart"
     elif api in (_JOIN_GROUP, _CONSUMER_GROUP_HEARTBEAT):
         seen.members.add(worker)

@@ -49,7 +49,8 @@ def _judge(tables: Tables) -> Judged:
     reasons = _open(tables)
     beyond, above = explained(tables, _CLASS, _beyond_end(tables)), _above(tables)
     if not tables.gone_from("__consumer_offsets"):
-        above += _apart(tables) + _without_outputs(tables) + _back(tables) if tables.workload.sends_positions else []
+        above += _apart(tables) if tables.workload.sends_positions else []
+        above += _without_outputs(tables) + _back(tables) if tables.workload.commits_in_transactions else []
     if not beyond and not above:
         return Judged(compared=compared, reasons=reasons)
     count = len(beyond) + sum(each.count for each in above)

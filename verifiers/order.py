@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from onceproof.verifiers.evidence import suspects
-from onceproof.verifiers.evidence.check import LOG, Check, Judged
+from onceproof.verifiers.evidence.check import IDENTITY, IN_ORDER, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.tables import Tables, over_earlier
 
@@ -55,4 +55,4 @@ def _sample(tables: Tables, row: Any) -> Sample:
     }
 
 
-CHECK = Check(name="order", claim=CLAIM, run=_judge, needs=(LOG,))
+CHECK = Check(name="order", claim=CLAIM, run=_judge, needs=(LOG, IDENTITY, IN_ORDER))

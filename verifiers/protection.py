@@ -36,10 +36,10 @@ def offsets(tables: Tables) -> DataFrame | None:
 
     None if there are none.
     """
-    if not tables.workload.sends_positions:
+    if not tables.workload.commits_in_transactions:
         return None
     visible = membership.commits(tables).where("fate = 'visible'")
-    apart = _apart(tables)
+    apart = _apart(tables) if tables.workload.sends_positions else None
     outside = visible.where("NOT transactional")
     if apart is not None:
         alone = apart.where("NOT shared").select("log", "offset")

@@ -40,7 +40,7 @@ from onceproof.harness.record.events import (
 )
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import CheckResult, Mode, Reason, Results, decide
-from onceproof.verifiers import lints
+from onceproof.verifiers import levels, lints
 from onceproof.verifiers.evidence import model_sql
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
@@ -72,6 +72,7 @@ def verify(
         )
     files.replaceable(folder / "results.json")
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
+    declared = declaration.read(folder)
     damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]
     judged: list[CheckResult] = []
     counts: dict[str, int] = {}
@@ -115,7 +116,9 @@ def verify(
         counts=counts,
         versions=versions,
         mode=mode,
-        lints=None if damage else lints.lints(folder, declaration.read(folder), faults=bool(planned.faults)),
+        level=levels.level(declared),
+        classes={} if damage else levels.classes(declared, judged),
+        lints=None if damage else lints.lints(folder, declared, faults=bool(planned.faults)),
         issue=bug.issue if bug else "",
         result=met.result,
     )

@@ -58,6 +58,16 @@ def kafka(version: str) -> Path:
     return _fetch(f"kafka-{version}", coordinates)
 
 
+def artifacts(coordinates: Sequence[str]) -> Path:
+    """Return the folder with artifacts of Maven Central, each given as `group:name:version`, and their dependencies.
+
+    Raises BadInput for one that Maven Central does not have, and HarnessError when the download fails.
+    """
+    first = "-".join(coordinates[0].split(":")[1:])
+    digest = hashlib.sha256(" ".join(sorted(coordinates)).encode()).hexdigest()[:8]
+    return _fetch(f"{first}-{digest}", coordinates)
+
+
 def compiler() -> Path:
     """Return the jar of Eclipse's Java compiler, which also runs on a Java runtime without a compiler."""
     return _fetch(COMPILER, [f"org.eclipse.jdt:ecj:{_ECJ}"]) / f"{COMPILER}.jar"

@@ -8,6 +8,7 @@ orchestrator would do; one that ends several times in a row without a committed 
 import heapq
 import itertools
 import os
+import shutil
 import signal
 import threading
 import time
@@ -94,7 +95,11 @@ class Instances(Workers):
         if incarnation is None:
             return
         bootstrap = self._cluster.bootstrap(topology.lane_of_worker(worker))
-        command, env = app.filled(self._names, worker, bootstrap)
+        state = self._folder.resolve() / "state" / f"worker-{worker}"
+        if app.state == "wiped":
+            shutil.rmtree(state, ignore_errors=True)
+        state.mkdir(parents=True, exist_ok=True)
+        command, env = app.filled(self._names, worker, bootstrap=bootstrap, state=state)
         config = {"command": command, "env": dict(env), "stop_s": app.stop_s, "client_config": {}}
         self._groups.pop(worker, None)
         self._narration.started(worker, incarnation)

@@ -19,7 +19,6 @@ from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.context.failures import Failures
 from onceproof.harness.context.process import Child
-from onceproof.harness.model import registry
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.plan import TAIL_S, Plan
 from onceproof.harness.record.events import Event, Finished, KilledAtStop, Started, parse
@@ -53,7 +52,7 @@ class Processes:
         """Prepare the processes of a run without starting them. `folder` is the run folder."""
         self._programs = programs
         self._plan, self._cluster, self._names, self._history, self._folder = plan, cluster, names, history, folder
-        self._workload = registry.workload(plan.scenario.workload.name)
+        self._workload = plan.scenario.pipeline
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="process starter")
         self._lock = threading.RLock()
         self._children: dict[str, Child] = {}
@@ -115,6 +114,7 @@ class Processes:
             "tail_s": TAIL_S,
             "input": self._names.input,
             "ledger": str(self._folder / "ledger"),
+            "load": self._workload.contract.load if self._workload.contract else "",
             **work.model_dump(
                 include={"records", "records_per_s", "record_bytes", "compression", "keys", "key_skew", "partitions"}
             ),

@@ -22,6 +22,8 @@ def lag(context: FaultContext) -> int:
     behind: dict[Partition, tuple[int, int]] = {}
     for group, topic in context.names.read:
         partitions = [(topic, partition) for partition in range(count)]
+        if context.plan.scenario.app is not None:
+            partitions = _read_by(context, group)
         ends = admin.offsets(partitions, "latest", "read_uncommitted")
         starts = admin.offsets(partitions, "earliest", "read_uncommitted")
         committed = admin.group_offsets(group)
@@ -29,6 +31,16 @@ def lag(context: FaultContext) -> int:
         behind |= {each: (positions[each], ends[each]) for each in partitions if positions[each] < ends[each]}
     remains = remaining(context.cluster.bootstrap(topology.OBSERVER_LANE), behind) if behind else set()
     return sum(end - position for each, (position, end) in behind.items() if each in remains)
+
+
+def _read_by(context: FaultContext, group: str) -> list[Partition]:
+    """Return the partitions of the input, and of other topics of the run of which an application's group has offsets.
+
+    An application may read topics that it writes itself, as those through which Kafka Streams repartitions.
+    """
+    admin, names = context.cluster.admin, context.names
+    told = {topic for topic, _ in admin.group_offsets(group) if topic.startswith(f"{names.prefix}-")}
+    return [(topic, partition) for topic in sorted({names.input, *told}) for partition in admin.partitions(topic)]
 
 
 def lso_behind(context: FaultContext) -> dict[Partition, tuple[int, int]]:

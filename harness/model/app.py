@@ -14,20 +14,53 @@ each input, and what it claims. `workers` is the number of instances. The applic
 transactions were follows from its requests and from the log.
 """
 
+import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from onceproof.harness.artifacts import jars
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.names import Names
+from onceproof.harness.model.outputs import Position
 from onceproof.harness.model.spec import Strict
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
-_PLAIN = ("bootstrap", "group", "instance", "prefix", "python", "transactional_id")
+_PLAIN = ("bootstrap", "classpath", "group", "instance", "prefix", "python", "state", "transactional_id")
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Artifact = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+$")]
 Word = Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^\x00]*$")]
+
+
+class JavaSpec(Strict):
+    """The table `[app.java]` of a scenario: what `{classpath}` has. It is made ready before the run.
+
+    - `jars`: artifacts of Maven Central with all that they depend on, each as `GROUP:NAME:VERSION`.
+    - `sources`: Java files of one program, which are compiled for Java 17.
+    """
+
+    jars: Annotated[tuple[Artifact, ...], Field(strict=False, max_length=20)] = ()
+    sources: Annotated[tuple[Word, ...], Field(strict=False, max_length=100)] = ()
+
+    def classpath(self) -> str:
+        """Return the class path; what is missing is downloaded and compiled.
+
+        Raises BadInput when a file or an artifact does not exist, and HarnessError when the download fails or the files
+        do not compile.
+        """
+        folder = jars.artifacts(self.jars) if self.jars else None
+        there = sorted(folder.glob("*.jar")) if folder else []
+        found = [f"{folder}/*"] if folder else []
+        if self.sources:
+            files = [Path(each) for each in self.sources]
+            if missing := next((each for each in files if not each.is_file()), None):
+                raise BadInput(f"app.java.sources: {missing}: no such file")
+            found.append(str(jars.compiled("app", files, there)))
+        return os.pathsep.join(found)
 
 
 class AppSpec(Strict):
@@ -38,13 +71,22 @@ class AppSpec(Strict):
     - `env`: environment variables, in addition to those of the `onceproof` command. Values and arguments may contain
       `{bootstrap}`, `{group}`, `{topic:input}` and so on for each topic of the workload, `{instance}` (from 0),
       `{transactional_id}` (one for each instance, kept over its restarts), `{prefix}`, with which names of the
-      application's own must begin, and `{python}`, the interpreter that runs the `onceproof` command.
+      application's own must begin, `{state}` (a folder for each instance), `{classpath}` (see `java`), and `{python}`,
+      the interpreter that runs the `onceproof` command.
+    - `java`: the Java program and libraries in `{classpath}`.
+    - `state`: whether the folder `{state}` is kept when an instance starts again, or is empty then.
     - `stop_s`: the time in seconds that an instance has to end after SIGTERM; then it is killed.
+    - `position`: with `[outputs]`, what it claims of the offsets that its group commits: each is in the transaction of
+      the outputs that were made from the same input (`in-transaction`); or in some transaction, as of an application
+      with several steps (`transactional`); or anywhere (`group`).
     """
 
     command: Annotated[tuple[Word, ...], Field(strict=False, min_length=1, max_length=100)]
     env: dict[Variable, Annotated[str, Field(max_length=4_000)]] = Field(default={})
+    java: JavaSpec | None = None
+    state: Literal["kept", "wiped"] = "kept"
     stop_s: Annotated[float, Field(gt=0, le=120)] = 20.0
+    position: Position = "in-transaction"
 
     @model_validator(mode="after")
     def _known(self) -> "AppSpec":
@@ -53,6 +95,8 @@ class AppSpec(Strict):
                 if name not in _PLAIN and not name.startswith("topic:"):
                     allowed = ", ".join(f"{{{each}}}" for each in (*_PLAIN, "topic:NAME"))
                     raise ValueError(f"{{{name}}}: allowed: {allowed}")
+                if name == "classpath" and self.java is None:
+                    raise ValueError("{classpath}: allowed only with a table [app.java]")
         return self
 
     def unknown_topic(self, topics: tuple[str, ...]) -> str:
@@ -61,14 +105,18 @@ class AppSpec(Strict):
         wrong = (name for name in named if name.startswith("topic:") and name[6:] not in ("input", *topics))
         return next((name.removeprefix("topic:") for name in wrong), "")
 
-    def filled(self, names: Names, instance: int, bootstrap: str) -> tuple[list[str], Mapping[str, str]]:
-        """Return command and environment of an instance."""
+    def filled(
+        self, names: Names, instance: int, *, bootstrap: str, state: Path
+    ) -> tuple[list[str], Mapping[str, str]]:
+        """Return command and environment of an instance. `state` is its folder."""
         values = {
             "bootstrap": bootstrap,
+            "classpath": self.java.classpath() if self.java else "",
             "group": names.group,
             "instance": str(instance),
             "prefix": names.prefix,
             "python": sys.executable,
+            "state": str(state),
             "transactional_id": names.transactional_id(instance),
             **{f"topic:{role}": topic for role, topic in names.topics.items()},
         }

@@ -61,9 +61,10 @@ class Chance:
         return round(self.dice.uniform(low, high), 1)
 
 
-def faults(periods: RandomSpec, work: WorkloadSpec, dice: random.Random) -> Iterator[FaultSpec]:
-    """Draw the faults of a scenario's random periods, in the order of the periods."""
-    topics = registry.workload(work.name).topics
+def faults(
+    periods: RandomSpec, work: WorkloadSpec, topics: tuple[str, ...], dice: random.Random
+) -> Iterator[FaultSpec]:
+    """Draw the faults of a scenario's random periods, in their order. `topics` are those that the workers write."""
     drawable = _drawable()
     for period in range(periods.periods):
         if dice.random() < _IDLE_SHARE:

@@ -23,12 +23,13 @@ from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.model.system import System
 from onceproof.harness.model.workload import Workload
 
-Kind = Literal["fault", "check", "workload", "system"]
+Kind = Literal["fault", "check", "workload", "system", "load"]
 _GROUPS: Mapping[Kind, str] = {
     "fault": "onceproof.faults",
     "check": "onceproof.checks",
     "workload": "onceproof.workloads",
     "system": "onceproof.systems",
+    "load": "onceproof.loads",
 }
 
 

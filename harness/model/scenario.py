@@ -26,9 +26,11 @@ from pydantic import Field, ValidationError, model_validator
 
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.redaction import Redaction
+from onceproof.harness.model import outputs as described
 from onceproof.harness.model import problems, registry, targets
 from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
+from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec, Topic
 from onceproof.harness.model.spec import (
     FAULTS_MAX,
     ClusterSpec,
@@ -122,7 +124,11 @@ class Scenario(Strict):
     - `about`: a description of one or two sentences, which the report prints.
     - `cluster`: the cluster that the run needs.
     - `workload`: the pipeline that runs on the cluster, its load and its clients.
-    - `app`: an application that runs in place of onceproof's own workers; the workload says what it must do.
+    - `app`: an application that runs in place of onceproof's own workers; the workload says what it must do, or
+      `outputs`.
+    - `load`: the inputs of an application that `outputs` describes.
+    - `outputs`: the topics that the application writes, and which input each output comes from.
+    - `model`: what the outputs must contain.
     - `client`: the table `[client.config]`, configuration of the Kafka clients of the workers, the generator and the
       observers, by the clients' own names. It overrides the harness's settings, except addresses and names. What is
       written or printed has the names, and the values only of settings that are known to contain no secret.
@@ -137,8 +143,11 @@ class Scenario(Strict):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$")]
     about: Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
     cluster: ClusterSpec = ClusterSpec()
-    workload: WorkloadSpec
+    workload: WorkloadSpec = WorkloadSpec()
     app: AppSpec | None = None
+    load: LoadSpec = LoadSpec()
+    outputs: dict[Topic, OutputSpec] = Field(default={}, max_length=10)
+    model: ModelSpec | None = None
     client: dict[Literal["config"], dict[str, str | int | float | bool]] = Field(default_factory=dict, repr=False)
     faults: tuple[Any, ...] = ()
     checks: Annotated[tuple[str, ...], Field(strict=False, max_length=100)] = ()
@@ -151,6 +160,18 @@ class Scenario(Strict):
     def client_config(self) -> Mapping[str, str | int | float | bool]:
         """The table `[client.config]`."""
         return self.client.get("config", {})
+
+    @property
+    def pipeline(self) -> Workload:
+        """What the workers or the application must do. Raises BadInput when there is no such workload."""
+        if self.outputs and self.app is not None:
+            return described.workload(self.load, self.outputs, self.model, self.app.position)
+        return registry.workload(self.workload.name)
+
+    @property
+    def own_sql(self) -> bool:
+        """Whether the workload has SQL that no test of the package that registers it has executed."""
+        return bool(self.outputs) or ":" in self.workload.name
 
     @property
     def redaction(self) -> Redaction:
@@ -243,9 +264,10 @@ def _check_system(scenario: Scenario, where: str) -> None:
 
 def _cross_check(scenario: Scenario, where: str) -> None:
     _check_system(scenario, where)
+    _check_described(scenario, where)
     work = scenario.workload
     try:
-        workload = registry.workload(work.name)
+        workload = scenario.pipeline
     except BadInput as error:
         raise BadInput(f"{where}: workload.name: {error}") from None
     if workload.intermediate_topic and work.workers < 2:
@@ -267,6 +289,25 @@ def _cross_check(scenario: Scenario, where: str) -> None:
             raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")
         if problem := targets.wrong(fault, work, workload):
             raise BadInput(f"{where}: faults[{index}].{problem}")
+
+
+def _check_described(scenario: Scenario, where: str) -> None:
+    """Check that either a workload is named or the outputs of an application are described, and that this fits."""
+    named = scenario.workload.name
+    if not scenario.outputs:
+        only = [key for key in ("load", "model") if key in scenario.model_fields_set]
+        if only or (scenario.app is not None and scenario.app.position != "in-transaction"):
+            raise BadInput(f"{where}: {only[0] if only else 'app.position'}: allowed only with tables [outputs.TOPIC]")
+        if not named:
+            allowed = f"{', '.join(registry.names('workload'))}; with [app] also tables [outputs.TOPIC]"
+            raise BadInput(f"{where}: workload.name: missing; allowed: {allowed}")
+        return
+    if scenario.app is None:
+        raise BadInput(f"{where}: outputs: allowed only with [app]; a workload says what onceproof's own workers write")
+    if named:
+        raise BadInput(f"{where}: workload.name: {named}; allowed: either a workload's name or tables [outputs.TOPIC]")
+    if problem := described.problem(scenario.load, scenario.outputs, scenario.model):
+        raise BadInput(f"{where}: {problem}")
 
 
 def _check_app(scenario: Scenario, workload: Workload, where: str) -> None:

@@ -53,7 +53,8 @@ class ClusterSpec(Strict):
 class WorkloadSpec(Strict):
     """The table `[workload]` of a scenario: the pipeline, its load and its clients.
 
-    - `name`: the workload, as a registered name or `FILE.py:NAME`.
+    - `name`: the workload, as a registered name or `FILE.py:NAME`. A scenario with `[app]` may have tables `[outputs]`
+      instead, which say what the application must do.
     - `client`: the client library of the workers, `librdkafka` or `java`, or a version of it such as `java==3.9.2`. A
       version of `librdkafka` is the number of the confluent-kafka release that contains it. Without a version, it is
       the one that comes with onceproof.
@@ -81,7 +82,7 @@ class WorkloadSpec(Strict):
       judged.
     """
 
-    name: str
+    name: str = ""
     client: Annotated[str, Field(pattern=f"^{CLIENT}$")] = "librdkafka"
     workers: Annotated[int, Field(ge=1, le=4)] = 2
     records: Annotated[int, Field(gt=0, le=100_000_000)] = 50_000

@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from onceproof.harness.model.contract import Contract
+
 CONTENT = "xxhash64(key, value)"
 _TOPIC = re.compile("[a-z][a-z-]{0,79}")
 
@@ -87,11 +89,12 @@ class Claim:
 
     `transactional`   whether every output is written in a transaction
     `position`        whether the offsets that the group commits are in the transaction of their outputs
-                      (in-transaction), or anywhere (group)
+                      (in-transaction), in any transaction, as those of an application with several steps
+                      (transactional), or anywhere (group)
     """
 
     transactional: bool = True
-    position: Literal["in-transaction", "group"] = "in-transaction"
+    position: Literal["in-transaction", "transactional", "group"] = "in-transaction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +144,7 @@ class Declaration:
                           `expected`
     `changelog`           the topic that holds the state, in the partition of the input; empty for a stateless workload
     `aggregate`           the expected totals; None for a workload without totals
+    `contract`            what the outputs of an application are compared with; None for a workload with a name
 
     In a chain, workers with even numbers read the input and write the intermediate topic, and workers with odd numbers
     read the intermediate topic. Its records are not compared, because they may be deleted below the committed offset;
@@ -158,6 +162,7 @@ class Declaration:
     identity: str = CONTENT
     changelog: str = ""
     aggregate: Aggregate | None = None
+    contract: Contract | None = None
 
     def problem(self) -> str:
         """Return the first attribute that cannot be used, as `attribute: problem`; empty if there is none."""
@@ -178,6 +183,21 @@ class Declaration:
     def sends_positions(self) -> bool:
         """Whether the pipeline claims that the offsets of the records it read are in the transaction of its outputs."""
         return self.claim.transactional and self.claim.position == "in-transaction"
+
+    @property
+    def commits_in_transactions(self) -> bool:
+        """Whether the pipeline claims that every offset is committed in a transaction, of whichever outputs."""
+        return self.claim.transactional and self.claim.position != "group"
+
+    @property
+    def identified(self) -> bool:
+        """Whether outputs are compared with inputs: an output names its input."""
+        return self.contract is None or bool(self.contract.ids)
+
+    @property
+    def placed(self) -> bool:
+        """Whether an output must be in the partition that `expected` says."""
+        return self.contract is None or self.contract.same_partition
 
     @property
     def judged(self) -> tuple[str, ...]:

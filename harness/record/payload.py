@@ -19,14 +19,15 @@ NUMBER_DIGITS = 12
 MARK = " "
 
 
-def key_hash(key: bytes) -> int:
-    """Return the signed 64-bit hash of a key, equal to Spark's `xxhash64(key)`."""
-    return _signed(xxhash.xxh64_intdigest(key, seed=_SPARK_SEED))
+def key_hash(key: bytes | None) -> int:
+    """Return the signed 64-bit hash of a key, equal to Spark's `xxhash64(key)`, which is 42 for null."""
+    return digest(key, None)
 
 
-def digest(key: bytes, value: bytes) -> int:
-    """Return the signed 64-bit digest of key and value, equal to Spark's `xxhash64(key, value)`."""
-    return _signed(xxhash.xxh64_intdigest(value, seed=xxhash.xxh64_intdigest(key, seed=_SPARK_SEED)))
+def digest(key: bytes | None, value: bytes | None) -> int:
+    """Return the signed 64-bit digest of key and value, equal to Spark's `xxhash64(key, value)`, which skips nulls."""
+    seed = _SPARK_SEED if key is None else xxhash.xxh64_intdigest(key, seed=_SPARK_SEED)
+    return _signed(seed if value is None else xxhash.xxh64_intdigest(value, seed=seed))
 
 
 def _signed(unsigned: int) -> int:

@@ -110,8 +110,10 @@ class Results:
     """The content of results.json.
 
     `command` repeats the run, and `expectation` is the comparison with the scenario's expectation in words. `counts`
-    has the numbers of inputs, outputs and transactions. `lints` has what is unsafe in the clients' requests; it is None
-    if these were not recorded. `issue` and `result` are those of a scenario about a bug.
+    has the numbers of inputs, outputs and transactions. `level` is the level of proof, 0 to 2, and `classes` says how
+    far each anomaly class was judged (`verifiers/levels.py`); it is empty if the run ended early. `lints` has what is
+    unsafe in the clients' requests; it is None if these were not recorded. `issue` and `result` are those of a scenario
+    about a bug.
     """
 
     __pydantic_config__ = _CONFIG
@@ -127,6 +129,8 @@ class Results:
     counts: dict[str, int]
     versions: dict[str, str]
     mode: Mode = "full"
+    level: int = 2
+    classes: dict[str, str] = field(default_factory=dict)
     lints: Sequence[Lint] | None = None
     issue: str = ""
     result: str = ""
@@ -136,10 +140,12 @@ class Results:
     def headline(self) -> str:
         """The verdict in one line, such as `valid`, `invalid: duplicate, lost` or `unknown: vacuous`.
 
-        For a scenario about a bug, it begins with the issue and whether it is proved or refuted. In mode `ledger`, it
-        ends with `(ledger mode)`.
+        A valid run below level 2 is `valid at level 0` or 1. For a scenario about a bug, the line begins with the issue
+        and whether it is proved or refuted. In mode `ledger`, it ends with `(ledger mode)`.
         """
         word: str = self.verdict
+        if word == "valid" and self.level < 2:
+            word += f" at level {self.level}"
         if word == "invalid":
             word += ": " + ", ".join(sorted({finding.cls for finding in self.findings}))
         elif word == "unknown":

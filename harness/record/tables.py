@@ -31,6 +31,7 @@ _ARROW = {
     "bigint": pa.int64(),
     "double": pa.float64(),
     "array<string>": pa.list_(pa.string()),
+    "binary": pa.binary(),
 }
 
 
@@ -82,6 +83,8 @@ def _table(name: str, columns: str) -> Table:
 LEDGER = _table(
     "ledger", "number bigint, partition int, offset bigint, digest bigint, grouping bigint, acknowledged boolean"
 )
+# The inputs of an application with a contract of its own, as the generator sent them.
+LOAD = _table("load", "number bigint, key binary, value binary")
 # The records of the input topic; read in mode `full` only. `grouping` is null if the pipeline has no aggregate.
 INPUTS = _table("inputs", "partition int, offset bigint, number bigint, digest bigint, grouping bigint")
 # The output records that a read_committed reader sees after the run. `told_0` to `told_2` are the provenance header as
@@ -92,6 +95,8 @@ OUTPUTS = _table(
     "topic string, partition int, offset bigint, number bigint, digest bigint, told_0 bigint, told_1 bigint, "
     "told_2 bigint, content bigint, total bigint, grouping bigint",
 )
+# The content of the same records; only if an application has a model of its own. `header` is that of its contract.
+CONTENTS = _table("contents", "topic string, partition int, offset bigint, key binary, value binary, header binary")
 # The output records that the live observer read during the run; `at` is the time of reading.
 OBSERVED = _table("observed", "topic string, partition int, offset bigint, number bigint, digest bigint, at double")
 # The headers of the record batches of every replica, with their first and last offsets. `producer_id` is -1 without an

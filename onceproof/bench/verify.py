@@ -37,7 +37,7 @@ from onceproof.harness.record.results import Mode
 from onceproof.run import ready
 from onceproof.run.ready import is_from
 from onceproof.run.run import Run
-from onceproof.verifiers.collect import collect
+from onceproof.verifiers.collect import collect, records
 from onceproof.verifiers.evidence import spark
 from onceproof.verifiers.verify import verify as judge
 from onceproof.workloads import processes
@@ -209,8 +209,8 @@ def read_only(context: FaultContext, *, master: str) -> None:
     """
     session, bootstrap = spark.session(master), context.cluster.bootstrap(topology.OBSERVER_LANE)
     pinned = collect.pin(context.cluster.admin, judged(context))
-    outputs = collect.read_outputs(session, bootstrap, context, pinned, "read_committed").values()
-    frames = [collect.read_inputs(session, bootstrap, context, pinned), *outputs]
+    outputs = records.read_outputs(session, bootstrap, context, pinned, "read_committed", Path()).values()
+    frames = [records.read_inputs(session, bootstrap, context, pinned), *outputs]
     with ThreadPoolExecutor(len(frames)) as threads:
         list(threads.map(lambda frame: frame.write.format("noop").mode("overwrite").save(), frames))
 

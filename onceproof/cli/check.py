@@ -60,13 +60,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _analyse(each: Scenario, file: Path, master: str) -> None:
     """Let Spark analyse the SQL of a workload that is not registered. Raises BadInput when it does not accept it."""
-    if ":" not in each.workload.name:
+    if not each.own_sql:
         return
     from onceproof.verifiers.evidence.model import analyse
     from onceproof.verifiers.evidence.spark import session
 
     try:
-        analyse(session(master), each.workload.name)
+        analyse(session(master), each)
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
 

@@ -49,10 +49,19 @@ def write(folder: Path) -> Path:
         workers=_workers(events),
         own_errors=_own_errors(events),
         phases=_phases(folder / "phases.json"),
+        classes=_classes(judged),
     )
     files.write(target, page)
     files.write(cases, junit("onceproof", [_case(judged)]))
     return target
+
+
+def _classes(results: Results) -> dict[str, list[str]]:
+    """Return the classes of anomalies by how far they were judged."""
+    found: dict[str, list[str]] = {}
+    for cls, how in results.classes.items():
+        found.setdefault(how, []).append(cls)
+    return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 
 
 def _phases(path: Path) -> dict[str, float]:

@@ -8,6 +8,7 @@ error, and ends the processes that it started.
 """
 
 import json
+import shutil
 import time
 import traceback
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from onceproof.harness.context.instances import Instances
 from onceproof.harness.context.processes import Programs
 from onceproof.harness.context.workers import Workers
 from onceproof.harness.judge import vacuity
-from onceproof.harness.model import declaration, registry
+from onceproof.harness.model import declaration
 from onceproof.harness.model import plan as plans
 from onceproof.harness.model.names import names
 from onceproof.harness.model.scenario import Scenario
@@ -81,7 +82,7 @@ class Run:
         self._room = Room(self.folder)
         self._redact = scenario.redaction.text
         (self.folder / "plan.json").write_text(self.plan.to_json())
-        workload = registry.workload(scenario.workload.name)
+        workload = scenario.pipeline
         declaration.write(workload, self.folder)
         self.names = names(self.plan.digest, pool.next_run_number(cluster), workload)
         self.history = History(self.folder / "history.jsonl", self._redact)
@@ -261,8 +262,8 @@ class Run:
         if self._exits is not None:
             self._exits.close()
         self.workers.close()
-        topics = self.names.topics.values()
-        for tidy in (self.cluster.take_wire_out, self.cluster.heal, lambda: self.cluster.admin.delete_topics(topics)):
+        shutil.rmtree(self.folder / "state", ignore_errors=True)  # of an application's instances
+        for tidy in (self.cluster.take_wire_out, self.cluster.heal, self._delete_topics):
             try:
                 tidy()
             except Exception as error:  # the health check before the next run decides whether the cluster is usable
@@ -270,6 +271,11 @@ class Run:
         self._room.release()
         self._keep_phases()
         self.history.close()
+
+    def _delete_topics(self) -> None:
+        """Delete the run's topics, and those that an application has made itself."""
+        admin = self.cluster.admin
+        admin.delete_topics(each for each in admin.topics() if each.startswith(f"{self.names.prefix}-"))
 
     def _versions(self) -> dict[str, str]:
         packages = ("onceproof", "confluent-kafka", "pyspark")

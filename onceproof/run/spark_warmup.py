@@ -1,7 +1,7 @@
 """Start Spark while the cluster starts and the run works, so that the session is there when collect needs it.
 
-analysed = spark_warmup.start_spark("local[2]", "chaos/orders.py:ORDERS")    returns immediately
-analysed()                                                  waits until Spark has accepted the workload's SQL
+analysed = spark_warmup.start_spark("local[2]", scenario)    returns immediately
+analysed()                                                   waits until Spark has accepted the workload's SQL
 
 The SQL of a registered workload is not waited for, since the tests of the package that registers it have executed it.
 """
@@ -15,6 +15,7 @@ from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
 
 from onceproof.harness.base.errors import BadInput, HarnessError
+from onceproof.harness.model.scenario import Scenario
 
 _NICE = 15
 _ANALYSIS_DEADLINE_S = 180.0
@@ -22,24 +23,27 @@ _WARM_DEADLINE_S = 120.0
 _threads: list[threading.Thread] = []
 
 
-def start_spark(master: str = "local[2]", workload: str = "") -> Callable[[], None]:
+def start_spark(master: str = "local[2]", scenario: Scenario | None = None) -> Callable[[], None]:
     """Start the session and warm it up, in a thread of low priority that does not slow workers and brokers down.
 
-    The returned function waits until Spark has analysed the SQL of a workload that is named by its file. It raises
-    BadInput when Spark does not accept it, and HarnessError when there is no answer within three minutes.
+    The returned function waits until Spark has analysed the scenario's own SQL. It raises BadInput when Spark does not
+    accept it, and HarnessError when there is no answer within three minutes.
     """
     answer: Future[BadInput | None] = Future()
-    thread = threading.Thread(target=_start, args=(master, workload, answer), name="starts Spark", daemon=True)
+    own = scenario if scenario is not None and scenario.own_sql else None
+    thread = threading.Thread(target=_start, args=(master, own, answer), name="starts Spark", daemon=True)
     _threads.append(thread)
     thread.start()
 
     def analysed() -> None:
-        if ":" not in workload:
+        if own is None:
             return
         try:
             problem = answer.result(_ANALYSIS_DEADLINE_S)
         except NotInTime:
-            raise HarnessError(f"Spark did not analyse {workload} within {_ANALYSIS_DEADLINE_S:g} s") from None
+            raise HarnessError(
+                f"Spark did not analyse the SQL of {own.name} within {_ANALYSIS_DEADLINE_S:g} s"
+            ) from None
         if problem is not None:
             raise problem
 
@@ -53,19 +57,19 @@ def wait(deadline_s: float = _WARM_DEADLINE_S) -> None:
         _threads.pop().join(max(0.0, until - time.monotonic()))
 
 
-def _start(master: str, workload: str, answer: "Future[BadInput | None]") -> None:
+def _start(master: str, scenario: Scenario | None, answer: "Future[BadInput | None]") -> None:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # for this thread and its child processes
     problem = None
     try:
-        if ":" in workload:
+        if scenario is not None:
             from onceproof.verifiers.evidence.model import analyse
             from onceproof.verifiers.evidence.spark import session
 
-            analyse(session(master), workload)
+            analyse(session(master), scenario)
     except BadInput as error:
         problem = error
     except Exception as error:  # the answer must come, whatever the error is
-        answer.set_exception(HarnessError(f"Spark did not analyse {workload}: {type(error).__name__}: {error}"))
+        answer.set_exception(HarnessError(f"Spark did not analyse the SQL: {type(error).__name__}: {error}"))
         return
     answer.set_result(problem)
     with suppress(Exception):  # collect meets the same error again, in the thread of the run

@@ -87,7 +87,7 @@ def run(
             if len(runs) > 1:
                 options.progress.say(_where(number, len(runs), time.monotonic() - began))
             options.progress.phase("up")
-            analysed = spark_warmup.start_spark(options.master, scenario.workload.name)
+            analysed = spark_warmup.start_spark(options.master, scenario)
             cluster = clusters.get(scenario.cluster)
             analysed()
             one = Run(

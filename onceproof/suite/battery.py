@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput, suggestion
-from onceproof.harness.model import registry, scenario
+from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record.events import FaultInjected, Outcome
 from onceproof.harness.record.history import Events
@@ -165,7 +165,7 @@ def text(file: Path, plan: str) -> str:
         if key in own:
             raise BadInput(f"{file}: {key}: a battery brings its own faults and expectations; leave this table out")
     named = _NAME.sub(f'name = "{loaded.name}-{_plain(plan)}"', whole, count=1)
-    tables = PLANS[plan].replace("{output}", registry.workload(loaded.workload.name).topics[0])
+    tables = PLANS[plan].replace("{output}", loaded.pipeline.topics[0])
     made = f"{named.rstrip()}\n\n{_recorded(loaded)}{tables}".rstrip() + "\n"
     scenario.parse(tomllib.loads(made), where=f"{file}, with the plan {plan}")
     return made

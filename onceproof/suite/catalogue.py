@@ -59,7 +59,7 @@ def entries() -> list[Entry]:
             Entry(
                 folder=str(path.parent.relative_to(root)),
                 name=each.name,
-                pipeline=each.workload.name,
+                pipeline=each.workload.name or "its own",
                 faults=", ".join(faults) or "none",
                 expected=", ".join(each.expect.findings) or each.expect.expected_verdict,
                 about=" ".join(each.about.split()),

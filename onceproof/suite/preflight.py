@@ -27,7 +27,7 @@ from onceproof.suite import matrix
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.time_limit import limit_s
-from onceproof.workloads import processes
+from onceproof.workloads import load, processes
 
 _KAFKA = "kafka"
 _REPLICAS = 3
@@ -57,6 +57,7 @@ def check(scenario: Scenario, where: str) -> None:
         _checks,
         _disk,
         _program,
+        _load,
         _clients,
     )
     for step in steps:
@@ -133,7 +134,7 @@ def _disk(scenario: Scenario) -> str:
     """Return whether the records need more space than the disk has. Compressed records may need less."""
     if any(name in scenario.client_config for name in ("compression.type", "compression.codec")):
         return ""
-    work, workload = scenario.workload, registry.workload(scenario.workload.name)
+    work, workload = scenario.workload, scenario.pipeline
     needed = work.records * work.record_bytes * _REPLICAS * (1 + len(workload.judged))
     place = paths.clusters_dir()
     while not place.exists():
@@ -146,13 +147,29 @@ def _disk(scenario: Scenario) -> str:
 
 
 def _program(scenario: Scenario) -> str:
-    """Return whether the program of an application is missing."""
+    """Return whether the program of an application is missing. Raises BadInput as `JavaSpec.classpath` does."""
+    if scenario.app is not None and scenario.app.java is not None:
+        scenario.app.java.classpath()
     if scenario.app is None or "{" in scenario.app.command[0]:
         return ""
     program = scenario.app.command[0]
     if shutil.which(program, path=scenario.app.env.get("PATH")):
         return ""
     return f"app.command: {program!r:.80}: no such program; allowed: a file that can be executed, or a name on PATH"
+
+
+def _load(scenario: Scenario) -> str:
+    """Return why the inputs of an application cannot be made. Raises BadInput as `workloads.load` does."""
+    contract, work = scenario.pipeline.contract, scenario.workload
+    if contract is None:
+        return ""
+    made = load.load(
+        {"load": contract.load, "seed": 0, **work.model_dump(include={"keys", "key_skew", "record_bytes"})}
+    )
+    made.record(0)
+    if made.records_max is not None and made.records_max < work.records:
+        return f"workload.records: {work.records}; allowed: at most {made.records_max}, the records of {contract.load}"
+    return ""
 
 
 def _clients(scenario: Scenario) -> str:
@@ -173,7 +190,7 @@ def _clients(scenario: Scenario) -> str:
 
 def _worker_config(scenario: Scenario) -> dict[str, Any]:
     """Return the configuration with which a worker builds its clients, at an address where there are no brokers."""
-    wiring = registry.workload(scenario.workload.name).wiring
+    wiring = scenario.pipeline.wiring
     return {
         **scenario.workload.model_dump(),
         "client_config": dict(scenario.client_config),

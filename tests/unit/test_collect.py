@@ -13,7 +13,8 @@ from onceproof.harness.record import manifest, provenance
 from onceproof.harness.record.narrator import Narrator
 from onceproof.verifiers.collect import collect as module
 from onceproof.verifiers.collect import owners, topics
-from onceproof.verifiers.collect.collect import collect, pin, read_inputs, read_outputs
+from onceproof.verifiers.collect.collect import collect, pin
+from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
 
@@ -263,7 +264,7 @@ def test_the_columns_that_a_workload_needs(
     monkeypatch.setattr(topics, "read", lambda *_, **__: Columns())
     where: Any = (None, "lane-0", still.context, [])
     read: Any = read_inputs(*where)
-    written: dict[str, Any] = dict(read_outputs(*where, "read_committed"))  # type: ignore[call-arg]
+    written: dict[str, Any] = dict(read_outputs(*where, "read_committed", Path()))  # type: ignore[call-arg]
     common = ["partition", "offset", "number", "digest", "told_0", "told_1"]
     assert list(read) == [*common[:4], *inputs]
     assert {role: sorted(set(each) - set(common)) for role, each in written.items()} == {

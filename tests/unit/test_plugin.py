@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from onceproof.harness.artifacts import jars
 from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.model.scenario import Scenario
 from onceproof.pytest_plugin import Chaos
 from onceproof.run import spark_warmup
 from onceproof.suite import preflight
@@ -115,8 +116,8 @@ def test_spark_is_not_started_for_what_is_refused(good: Path, tmp_path: Path, mo
     """Otherwise the end of the session waits for it."""
     started: list[str] = []
 
-    def start(_master: str, name: str) -> Callable[[], None]:
-        started.append(name)
+    def start(_master: str, scenario: Scenario) -> Callable[[], None]:
+        started.append(scenario.workload.name)
         return lambda: None
 
     monkeypatch.setattr(spark_warmup, "start_spark", start)

@@ -182,11 +182,15 @@ SQL = {
 }
 
 
+def with_workload(name: str) -> scenario.Scenario:
+    return scenario.parse({"name": "x", "about": "A run.", "workload": {"name": name}}, where="x.toml")
+
+
 @pytest.mark.parametrize(("part", "sql"), [(part, sql) for part, each in SQL.items() for sql in each])
 def test_wrong_sql_is_refused(spark: SparkSession, tmp_path: Path, part: str, sql: str) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(_WORKLOAD.format(change=f"{part!r}: {sql!r}"))
-    analysed = spark_warmup.start_spark(workload=f"{mine}:MINE")
+    analysed = spark_warmup.start_spark(scenario=with_workload(f"{mine}:MINE"))
     with pytest.raises(BadInput) as refused:
         analysed()
     assert str(refused.value).startswith(f"workload '{mine}:MINE': {part}: ")
@@ -195,7 +199,7 @@ def test_wrong_sql_is_refused(spark: SparkSession, tmp_path: Path, part: str, sq
 
 def test_the_sql_of_every_registered_workload_is_accepted(spark: SparkSession) -> None:
     for name in registry.names("workload"):
-        model.analyse(spark, name)
+        model.analyse(spark, with_workload(name))
 
 
 def test_check_analyses_the_sql(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,20 +34,19 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.admin import Admin
-from onceproof.harness.cluster.described import OPEN_STATES, Isolation, Partition
+from onceproof.harness.cluster.described import OPEN_STATES, Partition
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import judged
-from onceproof.harness.model import registry
-from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record import collected, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
-from onceproof.verifiers.collect import commits, owners, segments, states, topics
+from onceproof.verifiers.collect import commits, owners, segments, states
+from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
 from onceproof.verifiers.evidence.tables import PLACE
 from onceproof.verifiers.evidence.time_limit import Watch, limit_s
@@ -79,13 +78,15 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
     counts: Counter[str] = Counter()
     log = _of_log(context, partitions, facts, tables) if "log-access" in context.cluster.system.capabilities else []
-    outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed")
+    outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed", folder / "ledger")
+    inputs = read_inputs(spark, bootstrap, context, pinned) if mode == "full" else None
     if narrator := context.workers.narrator:
         counts["batches"] = dict(log)["batches"]()
         log = [each for each in log if each[0] != "batches"]  # speed: they have been written
+        places = owners.places(spark, folder / "ledger", inputs)
         senders = owners.ranges(narrator, tables / "batches.parquet", pinned)
         outputs = {
-            role: owners.named(spark, frame, senders.get(context.names.topic(role), []), folder / "ledger")
+            role: owners.named(spark, frame, senders.get(context.names.topic(role), []), places)
             for role, frame in outputs.items()
         }
     work: list[tuple[str, Callable[[], int]]] = [
@@ -93,8 +94,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
         for role, frame in outputs.items()
     ]
     work += log
-    if mode == "full":
-        inputs = read_inputs(spark, bootstrap, context, pinned)
+    if inputs is not None:
         work.append(("inputs", partial(_write, inputs, tables / "inputs.parquet")))
     if context.plan.scenario.collect.requests or narrator:
         work.append(("requests", lambda: context.requests.write(tables / "requests.parquet", admin.topic_names())))
@@ -179,7 +179,8 @@ def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[
     known = collected.read(folder, missing="collect first")
     pinned = [{**each, "end": each["high_watermark"]} for each in known["partitions"]]
     spark, target = session(master), folder.resolve() / "tables" / "hidden.parquet"
-    frames = read_outputs(spark, context.cluster.bootstrap(topology.OBSERVER_LANE), context, pinned, "read_uncommitted")
+    bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
+    frames = read_outputs(spark, bootstrap, context, pinned, "read_uncommitted", folder / "ledger")
     named = (frame.withColumn("topic", F.lit(role)) for role, frame in frames.items())
     everything = reduce(DataFrame.unionByName, named)
     seen = spark.read.schema(OUTPUTS.spark).parquet(str(target.with_name("outputs.parquet"))).select(*PLACE)
@@ -266,48 +267,6 @@ def _known(admin: Admin) -> dict[tuple[int, Partition], str]:
             told = until(f"the coordinator of {name}", partial(admin.transaction, name), deadline_s=_TOLD_DEADLINE_S)
             known |= {(told.producer_id, partition): name for partition in told.partitions if told.open}
     return known
-
-
-def read_inputs(spark: SparkSession, bootstrap: str, context: FaultContext, pinned: list[dict[str, Any]]) -> DataFrame:
-    """Return the inputs in the pinned ranges, under read_committed, with the columns of tables/inputs.parquet."""
-    frame = topics.read(spark, bootstrap, context.names.input, pinned, "read_committed")
-    work = registry.workload(context.plan.scenario.workload.name)
-    key = ["xxhash64(key) AS grouping"] if work.aggregate else []
-    return frame.selectExpr("partition", "offset", "number", "digest", *key)
-
-
-def read_outputs(
-    spark: SparkSession, bootstrap: str, context: FaultContext, pinned: list[dict[str, Any]], isolation: Isolation
-) -> dict[str, DataFrame]:
-    """Return the workload's own name of a topic → its outputs, in the pinned range of each partition.
-
-    The columns are those of tables/outputs.parquet, without `topic`.
-    """
-    work = registry.workload(context.plan.scenario.workload.name)
-    whole = work.identity == CONTENT  # TopicSource has computed this digest
-    identity = ["digest"] if whole else [f"{work.identity} AS digest", "digest AS content"]
-
-    def totals(role: str) -> list[str]:
-        if not (right := work.aggregate):
-            return []
-        total = right.state if right.state and role == work.changelog else right.total
-        return [f"{total} AS total", "xxhash64(key) AS grouping"]
-
-    return {
-        role: topics.read(
-            spark, bootstrap, context.names.topic(role), pinned, isolation, intermediate=bool(work.intermediate_topic)
-        ).selectExpr(
-            "partition",
-            "offset",
-            "number",
-            *identity,
-            "told_0",
-            "told_1",
-            *(["told_2"] if work.intermediate_topic else []),
-            *totals(role),
-        )
-        for role in work.judged
-    }
 
 
 def _write(frame: DataFrame, target: Path) -> int:

@@ -40,18 +40,34 @@ def ranges(
     return found
 
 
-def named(spark: SparkSession, outputs: DataFrame, batches: list[tuple[int, int, int, int]], ledger: Path) -> DataFrame:
+def places(spark: SparkSession, ledger: Path, inputs: DataFrame | None) -> DataFrame:
+    """Return number and `told_0` of each input whose place is known.
+
+    An input whose acknowledgement had no offset is where `inputs`, the records of the input topic, have it first; None
+    in ledger mode, where its place is not known.
+    """
+    sent = spark.read.schema(LEDGER.spark).parquet(str(ledger.absolute() / "sent-*.parquet"))
+    packed = provenance.packed_place_sql("partition", "offset")
+    placed = sent.where("offset IS NOT NULL").selectExpr("number", f"{packed} AS told_0")
+    unplaced = sent.where("offset IS NULL").select("number")
+    if inputs is None or unplaced.isEmpty():  # speed
+        return placed
+    first = inputs.join(F.broadcast(unplaced), "number", "left_semi").groupBy("number")
+    return placed.unionAll(first.agg(F.expr(f"min({packed}) AS told_0")))
+
+
+def named(
+    spark: SparkSession, outputs: DataFrame, batches: list[tuple[int, int, int, int]], places: DataFrame
+) -> DataFrame:
     """Return the outputs of a topic with `told_0` and `told_1` as if they had the provenance header.
 
-    `told_0` is null if the ledger does not have the output's number, and `told_1` if no known request sent the batch.
+    `told_0` is null if the place of the input with the output's number is not known, and `told_1` if no known request
+    sent the batch. `places` is what the function of that name returns.
     """
     of_batch = small(spark, batches, "partition int, first bigint, last bigint, told_1 bigint")
     senders = of_batch.selectExpr("partition", "explode(sequence(first, last)) AS offset", "told_1")
-    sent = spark.read.schema(LEDGER.spark).parquet(str(ledger.absolute() / "sent-*.parquet"))
-    sent = sent.where("offset IS NOT NULL")
-    inputs = sent.selectExpr("number", f"{provenance.packed_place_sql('partition', 'offset')} AS told_0")
     bare = outputs.drop("told_0", "told_1")
-    return bare.join(senders, ["partition", "offset"], "left").join(F.broadcast(inputs), "number", "left")
+    return bare.join(senders, ["partition", "offset"], "left").join(F.broadcast(places), "number", "left")
 
 
 def of_commits(narrator: Narrator, rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -51,6 +51,7 @@ def read(
     isolation: Isolation,
     *,
     intermediate: bool = False,
+    named: str = "",
     deadline_s: int = 60,
 ) -> DataFrame:
     """Return the records of a topic in each partition's range, from `start` up to but not including `end`.
@@ -58,7 +59,8 @@ def read(
     `pinned` has entries with the keys topic, partition, start and end. The columns are partition, offset, key, value,
     number (of the input, as the value gives it), digest (of key and value, see `payload`), and told_0 to told_2: the
     provenance header as integers, in its longer form with `intermediate`; they are null if there is no such header or
-    more than one. Markers have no row; under read_committed, aborted records have none either.
+    more than one; and `header`, the value of the last header with the name `named`. Markers have no row; under
+    read_committed, aborted records have none either.
 
     A query over the frame fails if the log no longer holds the start of a range, or if no record arrives for
     `deadline_s` seconds before the end of the range is reached.
@@ -70,8 +72,9 @@ def read(
         "deadline_s": str(deadline_s),
         "number": str(NUMBER_DIGITS),
         "header": HEADER,
+        "named": named,
         "widths": ",".join(map(str, provenance.widths(intermediate=intermediate))),
     }
     settings = {**_SETTINGS, "bootstrap.servers": bootstrap, "isolation.level": isolation}
-    named = {f"kafka.{name}": value for name, value in settings.items()}
-    return spark.read.format("onceproof.TopicSource").options(**options, **named).load()
+    options |= {f"kafka.{name}": value for name, value in settings.items()}
+    return spark.read.format("onceproof.TopicSource").options(**options).load()

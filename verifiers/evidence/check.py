@@ -90,6 +90,18 @@ AGGREGATE = Need(
     says="this pipeline has no aggregate",
     met=lambda tables: tables.workload.aggregate is not None,
 )
+IDENTITY = Need(
+    says="the scenario does not say which input an output comes from",
+    met=lambda tables: tables.workload.identified,
+)
+IN_ORDER = Need(
+    says="the scenario says that outputs may be in any order",
+    met=lambda tables: tables.workload.contract is None or tables.workload.contract.in_order,
+)
+MODEL = Need(
+    says="the scenario has no model",
+    met=lambda tables: tables.workload.contract is not None and bool(tables.workload.contract.model),
+)
 TRANSACTIONAL = Need(
     says="this pipeline does not claim to use transactions",
     met=lambda tables: tables.workload.claim.transactional,

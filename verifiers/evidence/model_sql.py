@@ -71,7 +71,12 @@ def check(spark: SparkSession, declared: Declaration, folder: Path) -> None:
 
 def _queries(declared: Declaration) -> Mapping[str, str]:
     """Return the SQL that a verdict executes, by key; an expression is put into a query."""
-    queries = {"expected": declared.expected}
+    queries = {"expected": declared.expected} if declared.expected else {}
+    if declared.contract is not None and declared.contract.model:
+        queries["contract.model"] = declared.contract.model
+        for topic, columns in declared.contract.columns.items():
+            for name, each in columns.items():
+                queries[f"contract.columns.{topic}.{name}"] = f"SELECT (\n{each.sql}\n) FROM inputs"
     if declared.aggregate is not None:
         queries["aggregate.amount"] = f"SELECT (\n{declared.aggregate.amount}\n) FROM inputs"
         queries["aggregate.over"] = f"SELECT (\n{declared.aggregate.over}\n) FROM inputs"

@@ -7,12 +7,14 @@ which all their headers name and which is below the committed offset. A number o
 suspect, which the checks examine.
 """
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.model.workload import one_on_each
 from onceproof.verifiers import inputs
-from onceproof.verifiers.evidence import causes, fingerprints
+from onceproof.verifiers.evidence import causes, fingerprints, modelled, views
 from onceproof.verifiers.evidence.causes import KEY
 from onceproof.verifiers.evidence.spark import rows, unless_empty
 from onceproof.verifiers.evidence.tables import Tables, cached
@@ -31,22 +33,30 @@ def expected(tables: Tables) -> DataFrame:
     strange = inputs.strangers(tables)
     if strange is not None:
         everything = everything.unionByName(strange.withColumn("least", F.lit(1)))
-    everything.withColumn("input", F.struct("partition", "offset", "least")).createOrReplaceTempView("inputs")
-    return tables.spark.sql(tables.workload.expected)
+    named = {"inputs": everything.withColumn("input", F.struct("partition", "offset", "least"))}
+    contract = tables.workload.contract
+    if contract is not None and contract.model and contract.compare == "each":
+        named["modelled"] = modelled.rows(tables)
+    return views.query(tables.spark, tables.workload.expected, **named)
 
 
 @cached
 def suspects(tables: Tables) -> DataFrame | None:
-    """Return the topics and numbers whose outputs do not fit; None if all fit.
+    """Return the topics and numbers whose outputs do not fit; None if all fit, or if no output names its input.
 
     Columns: topic, number, from_p and from_o (the input's partition and offset), position (the committed offset of
     that partition), and missing (whether an output that is due is not there).
     """
+    if not tables.workload.identified:
+        return None
     if _all_fit(tables):  # speed: what follows finds nothing then
         return None
     nothing = F.lit(None).cast("bigint")
+    lane = F.expr(tables.lane).alias("partition")
     should = expected(tables).select(
-        *_PAYLOAD,
+        *KEY,
+        "digest",
+        lane,
         F.lit(1).alias("due"),
         F.col("input.partition").alias("from_p"),
         F.coalesce("input.offset", F.lit(_NONE)).alias("from_o"),
@@ -54,7 +64,9 @@ def suspects(tables: Tables) -> DataFrame | None:
         nothing.alias("told_o"),
     )
     there = causes.standing(tables).select(
-        *_PAYLOAD,
+        *KEY,
+        "digest",
+        lane,
         F.lit(-1).alias("due"),
         nothing.cast("int").alias("from_p"),
         nothing.alias("from_o"),
@@ -91,7 +103,18 @@ def _all_fit(tables: Tables) -> bool:
     If so, an output that another finding explains is the only output of its number, so nothing else is missing.
     """
     due = _due(tables)  # comes first, since it may read the ledger itself
-    return fingerprints.of_kind(tables, "outputs") == due
+    there = fingerprints.of_kind(tables, "outputs")
+    return (there if tables.workload.placed else _by_topic(there)) == due
+
+
+def _by_topic(
+    found: Mapping[tuple[str, int], fingerprints.Fingerprint],
+) -> dict[tuple[str, int], fingerprints.Fingerprint]:
+    """Return the fingerprints of whole topics, as the partition -1."""
+    topics: dict[tuple[str, int], fingerprints.Fingerprint] = {}
+    for (topic, _), each in found.items():
+        topics[topic, -1] = topics.get((topic, -1), fingerprints.NOTHING) + each
+    return topics
 
 
 def _due(tables: Tables) -> dict[tuple[str, int], fingerprints.Fingerprint] | None:

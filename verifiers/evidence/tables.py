@@ -312,6 +312,11 @@ class Tables:
         """Return whether every input partition has log start 0, so that no input was deleted."""
         return not any(each["start"] for each in self.pinned if each["topic"] == self.input_topic)  # speed
 
+    @property
+    def lane(self) -> str:
+        """Return Spark SQL for the partition in which an output is compared; -1 if it may be in any."""
+        return "partition" if self.workload.placed else "-1"  # as `Declaration.expected` has it
+
     def topic(self, role: str) -> str:
         """Return the name on the cluster of a topic, from the workload's own name of it."""
         return self.input_topic.removesuffix("input") + role

@@ -7,20 +7,24 @@ that is killed leaves no partial file and no end mark (`finished`), and the run 
 
     ledger/sent-00000.parquet    number, partition, offset (null: not reported), digest, grouping,
                                 acknowledged
+    ledger/load-00000.parquet    number, key, value; only if an application has a contract of its own
 """
 
 import gc
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import xxhash
 from confluent_kafka import KafkaError, Producer
 
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import payload
-from onceproof.harness.record.tables import LEDGER
+from onceproof.harness.record.tables import LEDGER, LOAD
+from onceproof.workloads import load
 from onceproof.workloads.processes import parts
 from onceproof.workloads.processes.child import Child
 
@@ -69,9 +73,11 @@ class Generator:
         config = child.config
         self._child, self._config = child, config
         self._ledger = Ledger(Path(config["ledger"]))
-        self._keys = payload.Keys(config["seed"], config["keys"], config["key_skew"])
+        self._load = load.load(config)
+        self._kept: list[tuple[int, bytes | None, bytes | None]] = []
+        self._parts = 0
         self._partition_of: dict[bytes, int] = {}
-        self._grouping_of: dict[bytes, int] = {}
+        self._grouping_of: dict[bytes | None, int] = {}
         self._sent: dict[int, tuple[int, int, int]] = {}  # not acknowledged yet: number → partition, digest, grouping
         self._producer = Producer(producer_config(config))
         self.sent = 0
@@ -80,6 +86,7 @@ class Generator:
         """Wait for `begin`, send all inputs, and finish the ledger. Exits with an error after 300 s without `begin`."""
         config = self._config
         rate, least, most = config["records_per_s"], config["records"], config["records_max"]
+        most = min(most, self._load.records_max or most)
         tail = round(rate * config["tail_s"])
         if not self._child.begun.wait(_BEGIN_DEADLINE_S):
             sys.exit(f"the command `begin` did not come within {_BEGIN_DEADLINE_S} s")
@@ -103,32 +110,46 @@ class Generator:
         config = self._config
         # More than a second behind (a stalled cluster): catch up in steps, so that commands are still processed.
         for number in range(self.sent, min(due, self.sent + config["records_per_s"])):
-            key = self._keys.key(number)
-            value = payload.value(config["seed"], number, config["record_bytes"])
-            partition = self._partition(key)
-            self._sent[number] = (partition, payload.digest(key, value), self._grouping(key))
+            record = self._load.record(number)
+            partition = self._partition(number, record.key)
+            self._sent[number] = (partition, payload.digest(record.key, record.value), self._grouping(record.key))
+            told, headers = partial(self._delivered, number), list(record.headers)
+            if config["load"]:
+                self._keep(number, record)
             while True:
                 try:
-                    self._producer.produce(config["input"], value, key, partition, on_delivery=self._delivered)
+                    self._producer.produce(
+                        config["input"], record.value, record.key, partition, on_delivery=told, headers=headers
+                    )
                     break
                 except BufferError:
                     self._producer.poll(0.1)
             self.sent = number + 1
 
-    def _partition(self, key: bytes) -> int:
+    def _keep(self, number: int, record: load.Record) -> None:
+        self._kept.append((number, record.key, record.value))
+        if len(self._kept) >= _PART_RECORDS:
+            self._write_kept()
+
+    def _write_kept(self) -> None:
+        parts.write(self._kept, LOAD.arrow, Path(self._config["ledger"]) / f"load-{self._parts:05d}.parquet")
+        self._kept, self._parts = [], self._parts + 1
+
+    def _partition(self, number: int, key: bytes | None) -> int:
+        if key is None:
+            return number % int(self._config["partitions"])
         found = self._partition_of.get(key)
         if found is None:
             found = self._partition_of[key] = xxhash.xxh64_intdigest(key) % self._config["partitions"]
         return found
 
-    def _grouping(self, key: bytes) -> int:
+    def _grouping(self, key: bytes | None) -> int:
         found = self._grouping_of.get(key)
         if found is None:
             found = self._grouping_of[key] = payload.key_hash(key)
         return found
 
-    def _delivered(self, error: KafkaError | None, message: Any) -> None:
-        number = int(message.value()[: payload.NUMBER_DIGITS])
+    def _delivered(self, number: int, error: KafkaError | None, message: Any) -> None:
         partition, digest, grouping = self._sent.pop(number)
         # A batch that the broker already had is acknowledged without its offset. The log then shows where it is.
         known = error is None and message.offset() >= 0
@@ -143,6 +164,8 @@ class Generator:
             )
             sys.exit(1)
         self._ledger.write()
+        if self._config["load"]:
+            self._write_kept()
         self._child.emit("finished", records=self.sent, acknowledged=self._ledger.acknowledged)
 
 
@@ -166,7 +189,11 @@ def producer_config(config: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Run the generator with the configuration that the harness sends."""
     gc.disable()  # there are no reference cycles, and looking for them takes a fifth of the time
-    Generator(Child.begin()).run()
+    child = Child.begin()
+    try:
+        Generator(child).run()
+    except BadInput as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

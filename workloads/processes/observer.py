@@ -76,7 +76,7 @@ class Observer:
             for message in reader.consume(1000, timeout=0.1):
                 if message.error() is None:
                     self._last_record = time.monotonic()
-                    self._add(message.partition(), message.offset(), message.key() or b"", message.value() or b"")
+                    self._add(message.partition(), message.offset(), message.key(), message.value())
         reader.close()
 
     def _finished(self) -> bool:
@@ -93,8 +93,8 @@ class Observer:
             return now >= self._stop_seen + _FIRST_RECORD_S
         return now >= min(self._stop_seen + _DRAIN_MAX_S, self._last_record + _QUIET_S)
 
-    def _add(self, partition: int, offset: int, key: bytes, value: bytes) -> None:
-        number, digest = payload.number(value), payload.digest(key, value)
+    def _add(self, partition: int, offset: int, key: bytes | None, value: bytes | None) -> None:
+        number, digest = payload.number(value or b""), payload.digest(key, value)
         self._seen += 1
         self._rows.append((self._config["topic"], partition, offset, number, digest, round(self._last_record, 3)))
         if len(self._rows) >= _PART_RECORDS:
@@ -105,8 +105,8 @@ class Observer:
         self._rows, self._part = [], self._part + 1
 
 
-def framed(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """Yield partition, offset, key and value of each record in the output of `FrameFormatter`; null is empty.
+def framed(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    """Yield partition, offset, key and value of each record in the output of `FrameFormatter`.
 
     An incomplete frame at the end, of a process that was killed, is left out.
     """
@@ -115,7 +115,8 @@ def framed(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
         body = stream.read(max(0, key_bytes) + max(0, value_bytes))
         if len(body) < max(0, key_bytes) + max(0, value_bytes):
             return
-        yield partition, offset, body[: max(0, key_bytes)], body[max(0, key_bytes) :]
+        key, value = body[: max(0, key_bytes)], body[max(0, key_bytes) :]
+        yield partition, offset, key if key_bytes >= 0 else None, value if value_bytes >= 0 else None
 
 
 def formatter() -> Path:

@@ -49,6 +49,8 @@ final class TopicReader implements PartitionReader<InternalRow> {
     private final int[] toldFields;
     private final long[] told = new long[3];
     private final boolean headerAsked;
+    private final int namedField;
+    private final String named;
     private final UnsafeRowWriter row;
     private Iterator<ConsumerRecord<ByteBuffer, ByteBuffer>> polled = Collections.emptyIterator();
     private ConsumerRecord<ByteBuffer, ByteBuffer> record;
@@ -68,6 +70,8 @@ final class TopicReader implements PartitionReader<InternalRow> {
         numberField = names.indexOf("number");
         digestField = names.indexOf("digest");
         toldFields = IntStream.range(0, told.length).map(index -> names.indexOf("told_" + index)).toArray();
+        namedField = names.indexOf("header");
+        named = options.get("named");
         headerAsked = Arrays.stream(toldFields).anyMatch(field -> field >= 0);
         row = new UnsafeRowWriter(columns.length, ROW_BYTES);
         // Keys and values are read as buffers, so that their bytes are copied only once, into the row.
@@ -148,6 +152,10 @@ final class TopicReader implements PartitionReader<InternalRow> {
         }
         if (headerAsked) {
             writeTold();
+        }
+        if (namedField >= 0) {
+            Header last = record.headers().lastHeader(named);
+            write(namedField, last == null || last.value() == null ? null : ByteBuffer.wrap(last.value()));
         }
         return row.getRow();
     }

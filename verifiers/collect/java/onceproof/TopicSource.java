@@ -31,6 +31,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *     number     12: the number of digits at the beginning of the value that make the column `number`
  *     header     the name of the header that is read
  *     widths     18,18: the number of digits of the header that make told_0, told_1, told_2
+ *     named      the name of the header whose value is the column `header`; null if a record has none
  *     deadline_s the number of seconds without a record, before the end of a range, after which the query fails
  *     kafka.*    the consumer's settings
  * </pre>
@@ -46,7 +47,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class TopicSource implements TableProvider {
     private static final StructType SCHEMA = StructType.fromDDL(
         "partition INT NOT NULL, offset BIGINT NOT NULL, key BINARY, value BINARY, number BIGINT, "
-        + "digest BIGINT NOT NULL, told_0 BIGINT, told_1 BIGINT, told_2 BIGINT");
+        + "digest BIGINT NOT NULL, told_0 BIGINT, told_1 BIGINT, told_2 BIGINT, header BINARY");
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {

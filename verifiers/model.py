@@ -1,0 +1,105 @@
+"""Check that an application's outputs are what its model gives.
+
+    corrupted          an output is none of those that the model gives for its input (compare = "each")
+    wrong-aggregate    the last output of a key is not the model's (final-per-key), or one of its outputs is not the
+                       model's at that place (steps)
+
+    SELECT key, sum(amount) AS total FROM inputs GROUP BY key           k7 310
+      totals/3 offset 41: {"key":"k7","total":310}, the last one of k7                    right
+      totals/3 offset 41: {"key":"k7","total":352}, the last one of k7                    wrong-aggregate
+
+How many outputs an input has is compared by `exactly-once`, if an output names its input. An output that another
+finding explains is left out, and so are all outputs of its key. By key, nothing is compared where inputs are lost, or
+where the input topic has records that the load did not send; the verdict is not valid then.
+"""
+
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from onceproof.harness.record.results import Finding
+from onceproof.verifiers import completeness, inputs
+from onceproof.verifiers.evidence import causes, modelled, suspects
+from onceproof.verifiers.evidence.check import LOG, MODEL, Check, Judged
+from onceproof.verifiers.evidence.findings import Sample, finding, place, told
+from onceproof.verifiers.evidence.tables import PLACE, Tables
+
+CLAIM = "the outputs are what the model gives for the inputs"
+_EACH = "outputs are none of those that the model gives for their input"
+_BY_KEY = "outputs of a key are not what the model gives for it, or are missing"
+_KEY = ["topic", "key"]
+
+
+def _judge(tables: Tables) -> Judged:
+    compare = modelled.of(tables).compare
+    if compare == "each":
+        return Judged(compared=tables.sizes("outputs"), findings=_each(tables))
+    if inputs.lost(tables) is not None or inputs.strangers(tables) is not None:
+        return Judged(compared={})
+    should = modelled.rows(tables)
+    there = _standing(tables)
+    if compare == "final-per-key":
+        latest = F.max_by(F.struct("offset", "result"), "offset").alias("last")
+        there = there.groupBy(*_KEY, "partition").agg(latest).select(*_KEY, "partition", "last.*")
+        there = there.where("result IS NOT NULL")  # a tombstone: the key is gone
+        on = _KEY
+    else:
+        of_key = "OVER (PARTITION BY topic, key ORDER BY {}) AS nth"
+        there = there.selectExpr("*", f"row_number() {of_key.format('partition, offset')}")
+        should = should.selectExpr("*", f"row_number() {of_key.format('number')}")
+        on = [*_KEY, "nth"]
+    counted = {"keys": should.select(*_KEY).distinct().count(), **tables.sizes("outputs")}
+    return Judged(compared=counted, findings=_different(tables, should, there, on))
+
+
+def _each(tables: Tables) -> list[Finding]:
+    """Return the finding of outputs that are none of those of their input, where each of these counts once."""
+    same = ["topic", "number", "result"]
+    nth = "row_number() OVER (PARTITION BY topic, number, result ORDER BY {}) AS nth"
+    fitting = suspects.fitting(tables)
+    told_of = modelled.outputs(tables).select(*PLACE, "key", "result")
+    outputs = fitting.join(told_of, PLACE).selectExpr("*", nth.format("partition, offset"))
+    should = modelled.rows(tables).select(*same).selectExpr("*", nth.format("1"))
+    alike = [F.col(f"o.{name}").eqNullSafe(F.col(f"s.{name}")) for name in (*same, "nth")]
+    wrong = outputs.alias("o").join(should.alias("s"), alike, "left_anti")
+    return finding(tables, "corrupted", _EACH, wrong, partial(_output, tables))
+
+
+def _standing(tables: Tables) -> DataFrame:
+    """Return the outputs that are compared by key: none of a key of which another finding explains an output."""
+    outputs, explained = modelled.outputs(tables), causes.outputs(tables)
+    if explained is None:
+        return outputs
+    keys = outputs.join(explained.select(*PLACE), PLACE, "left_semi").select(*_KEY).distinct()
+    return outputs.join(keys, _KEY, "left_anti")
+
+
+def _different(tables: Tables, should: DataFrame, there: DataFrame, on: list[str]) -> list[Finding]:
+    """Return the finding of outputs by key that differ from the model, and of those that are missing."""
+    holes = completeness.frame(tables).where("topic != 'input'").select("topic").distinct()
+    explained = causes.outputs(tables)
+    right = should.select(*on, F.col("result").alias("should"), F.lit(True).alias("modelled"))
+    if explained is not None:
+        keys = modelled.outputs(tables).join(explained.select(*PLACE), PLACE, "left_semi").select(*_KEY).distinct()
+        right = right.join(keys, _KEY, "left_anti")
+    both = there.join(right, on, "full").join(F.broadcast(holes), "topic", "left_anti")
+    wrong = both.where("NOT (result <=> should) OR modelled IS NULL OR offset IS NULL")
+    order = ("topic", "key", "partition", "offset")
+    return finding(tables, "wrong-aggregate", _BY_KEY, wrong, partial(_of_key, tables), order=order)
+
+
+def _output(tables: Tables, row: Any) -> Sample:
+    at = {"input": {"partition": row["source_partition"], "offset": row["source_offset"]}}
+    return {**place(tables, row), "number": row["number"], "header": told(row), "output": row["result"], **at}
+
+
+def _of_key(tables: Tables, row: Any) -> Sample:
+    """Return the sample of a key. A key without an output has no place in the log: its partition and offset are -1."""
+    known = row["offset"] is not None
+    at = place(tables, row) if known else {"topic": tables.topic(row["topic"]), "partition": -1, "offset": -1}
+    return {**at, "key": row["key"], "output": row["result"], "model": row["should"]}
+
+
+CHECK = Check(name="model", claim=CLAIM, run=_judge, needs=(LOG, MODEL))
