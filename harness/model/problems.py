@@ -24,7 +24,7 @@ def _may_be_secret(path: tuple[int | str, ...]) -> bool:
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     for part in path:
-        if isinstance(part, int):  # an index into a list, whose entries have the same model
+        if part not in model.model_fields:  # a place in a list or a table, whose entries all have the same model
             continue
         annotation = model.model_fields[str(part)].annotation
         candidates = [annotation, *getattr(annotation, "__args__", ())]

@@ -6,7 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onceproof.cli import audit, battery, bench, check, commands, completion, init, lint, listing, matrix, run, soak
+from onceproof.cli import (
+    app,
+    audit,
+    battery,
+    bench,
+    check,
+    commands,
+    completion,
+    init,
+    lint,
+    listing,
+    matrix,
+    run,
+    soak,
+)
 from onceproof.cli.commands import BAD_INPUT
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base.errors import BadInput, suggestion
@@ -64,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
                 help="load this check and run it, too; no file that the run's folder names is loaded",
             )
 
+    app.add(subcommands)
     lint.add(subcommands)
     battery.add(subcommands)
     init.add(subcommands)

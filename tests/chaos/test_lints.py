@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.cli import lint, scenarios
+from onceproof.cli import once, scenarios
 from onceproof.harness.model import scenario
 from onceproof.pytest_plugin import Chaos
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.chaos
 )
 def test_lints_of_a_run_without_faults(chaos: Chaos, name: str, client: str, expected: list[str]) -> None:
     [path] = scenarios.find(Path(name))
-    loaded = lint.without_faults(scenario.load(path), kafka=None)
+    loaded = once.without_faults(scenario.load(path), kafka=None)
     work = loaded.workload.model_copy(update={"client": client, "records": 5_000})
     results = chaos.run(loaded.model_copy(update={"workload": work}))
     assert results.lints is not None
