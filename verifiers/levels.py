@@ -16,8 +16,8 @@ from onceproof.harness.model.workload import Declaration
 from onceproof.harness.record.results import CheckResult
 
 PROVED, PRESENCE, MODEL, NOT_JUDGED = "proved", "by presence", "by the model", "not judged"
-# The checks without which a class is not proved. Without any of them, it is not judged.
-_CHECKS: Mapping[str, tuple[str, ...]] = {
+# The checks that prove a class. Without all of them, it is not judged.
+FOUND_BY: Mapping[str, tuple[str, ...]] = {
     "lost": ("exactly-once",),
     "duplicate": ("exactly-once",),
     "phantom": ("exactly-once",),
@@ -50,7 +50,7 @@ def level(workload: Declaration) -> Level:
 def classes(workload: Declaration, checks: Sequence[CheckResult]) -> dict[str, str]:
     """Return how far each class was judged, by class. `checks` are the results of the run."""
     judged = {each.name for each in checks if not each.not_judged}
-    return {cls: _how(cls, needed, workload.contract, judged) for cls, needed in _CHECKS.items()}
+    return {cls: _how(cls, needed, workload.contract, judged) for cls, needed in FOUND_BY.items()}
 
 
 def _how(cls: str, needed: tuple[str, ...], contract: Contract | None, judged: set[str]) -> str:

@@ -35,6 +35,7 @@ from onceproof.verifiers import hidden
 from onceproof.verifiers.evidence import findings
 from onceproof.verifiers.evidence import spark as sessions
 from onceproof.verifiers.evidence.check import Check
+from onceproof.verifiers.levels import FOUND_BY
 from tests.mutants.catalogue import MUTANTS, Mutant
 from tests.mutants.removed import TESTED, failing
 from tests.mutants.run import Packs
@@ -109,6 +110,12 @@ def resting_on(module: str) -> list[Check]:
     return [check for check in _now() if module in _imported(check.run.__module__.removeprefix(f"{_ROOT}."))]
 
 
+def _classes(checks: Sequence[Check]) -> list[str]:
+    """The classes of anomalies that some of these checks find."""
+    names = {check.name for check in checks}
+    return [cls for cls, found_by in FOUND_BY.items() if names & set(found_by)]
+
+
 class Judged:
     """All mutants: in packs, and some alone; judged by some checks, and compared with what these said at first."""
 
@@ -118,9 +125,17 @@ class Judged:
         self._latest: list[Path] = []
 
     @cached_property
-    def _packs(self) -> list[tuple[Path, list[str]]]:
+    def _packs(self) -> list[tuple[Path, list[str], Counter[str]]]:
+        """The folders, the mutants in each, and how many of them there are of each class."""
         made = Packs(self._work / "packs", most=_PACK).made
-        return [(folder, [mutant.name for mutant, _ in mutants]) for folder, mutants in made]
+        return [
+            (
+                folder,
+                [mutant.name for mutant, _ in mutants],
+                Counter(chain.from_iterable(wanted for _, wanted in mutants)),
+            )
+            for folder, mutants in made
+        ]
 
     def otherwise(self, variant: Variant) -> str:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
@@ -137,7 +152,14 @@ class Judged:
         hint = self._hints.get((variant.module, _cell(variant)), "")
         if hint in MUTANTS:
             yield self._alone(MUTANTS[hint])
-        yield from sorted(self._packs, key=lambda each: (-self._latest.count(each[0]), -len(each[1])))
+        classes = _classes(resting_on(variant.module))
+
+        def hopeful(each: tuple[Path, list[str], Counter[str]]) -> tuple[int, int, int]:
+            folder, names, found = each
+            return self._latest.count(folder), sum(found[cls] for cls in classes), len(names)
+
+        for folder, names, _ in sorted(self._packs, key=hopeful, reverse=True):
+            yield folder, names
         yield from map(self._alone, _few())
 
     def _alone(self, mutant: Mutant) -> tuple[Path, list[str]]:
@@ -148,9 +170,9 @@ class Judged:
 
     def _wrong(self, folder: Path, names: list[str], variant: Variant) -> list[str]:
         """What in this folder is judged otherwise, or what failed."""
-        if folder not in self._right:
-            self._right[folder] = _judged(folder, len(names), _now())
-        checks = resting_on(variant.module)
+        checks, known = resting_on(variant.module), self._right.setdefault(folder, {})
+        if new := [check for check in checks if check.name not in known]:
+            known |= _judged(folder, len(names), new)
         if all(self._right[folder][check.name][0].idle for check in checks):
             return []  # none of them has anything to judge in this folder
         try:
