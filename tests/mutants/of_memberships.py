@@ -66,24 +66,15 @@ def _first_payment(manifest: Row) -> Place:
 def acknowledged_and_vanished_behind_a_lost_input(run: RunData) -> Expected:
     """The same, and an input that an earlier transaction read from the same partition has no output."""
     manifest = run.invoke(final(run, "payment")[0])
-    partition, (first, _) = max(manifest["sources"].items(), key=lambda each: int(each[1][0]))
-    return _vanished_beside_a_lost_input(run, manifest, int(partition), range(first))
-
-
-@mutant(ABORTS)
-def acknowledged_and_vanished_before_a_lost_input(run: RunData) -> Expected:
-    """The same, and an input that a later transaction read from the same partition has no output."""
-    manifest = run.invoke(final(run, "payment")[0])
-    partition, (_, after) = min(manifest["sources"].items(), key=lambda each: int(each[1][1]))
-    return _vanished_beside_a_lost_input(run, manifest, int(partition), range(after, 2**40))
-
-
-def _vanished_beside_a_lost_input(run: RunData, manifest: Row, partition: int, offsets: range) -> Expected:
     acknowledged_and_vanished(run)
-    payments = (each for each in run.outputs if each["topic"] == "payment" and each["source_partition"] == partition)
-    row = next(each for each in payments if each["source_offset"] in offsets)
+    partition, (first, _) = max(manifest["sources"].items(), key=lambda each: int(each[1][0]))
+    row = next(each for each in run.outputs if each["topic"] == "payment" and _read_before(each, int(partition), first))
     run.remove_output(row)
     return {"torn-transaction": {_first_payment(manifest)}, "lost": {input_of(row)}}
+
+
+def _read_before(row: Row, partition: int, offset: int) -> bool:
+    return bool(row["source_partition"] == partition and row["source_offset"] < offset)
 
 
 def same_transaction(one: Row, other: Row) -> bool:

@@ -7,6 +7,7 @@ from tests.mutants.catalogue import (
     commit,
     final,
     info_without_outputs,
+    input_of,
     mutant,
     place_of,
     positions_of,
@@ -108,6 +109,31 @@ def position_of_the_first_service_in_its_next_transaction(run: RunData) -> Expec
 @mutant(CHAIN)
 def acknowledged_by_the_first_service_and_vanished(run: RunData) -> Expected:
     """The first service was told that a commit had succeeded; its records were aborted, and it did them again."""
+    return {"torn-transaction": {_first_part(_vanished(run))}}
+
+
+@mutant(CHAIN)
+def acknowledged_by_the_first_service_and_vanished_before_a_lost_input(run: RunData) -> Expected:
+    """The same, and an input that it read later from the same partition has no output."""
+    manifest = _vanished(run)
+    row = next(each for each in run.outputs if _read_later(each, manifest["sources"]))
+    run.remove_output(row)
+    return {"torn-transaction": {_first_part(manifest)}, "lost": {input_of(row)}}
+
+
+def _read_later(row: Row, sources: Row) -> bool:
+    span = sources.get(str(row["source_partition"]))
+    return span is not None and bool(row["source_offset"] >= span[1])
+
+
+def _first_part(manifest: Row) -> Place:
+    """The first record of a transaction of the first service, in its first partition."""
+    place = min(manifest["outputs"])
+    return "middle", int(place.rpartition("/")[2]), manifest["outputs"][place][1]
+
+
+def _vanished(run: RunData) -> Row:
+    """Let the first service be told that an aborted transaction was committed; returns its manifest."""
     batches = {
         each["partition"]: each
         for partition in range(3)
@@ -132,7 +158,7 @@ def acknowledged_by_the_first_service_and_vanished(run: RunData) -> Expected:
     told = {**beside, "transaction": begun["transaction"], "sources": sources, "outputs": outputs}
     place = run.events.index(begun) + 1
     run.events[place:place] = [{**told, "event": "invoke"}, {**told, "event": "outcome", "type": "ok"}]
-    return {"torn-transaction": {("middle", min(batches), batches[min(batches)]["first"])}}
+    return told
 
 
 @mutant(CHAIN)
