@@ -77,14 +77,15 @@ def await_workers(context: FaultContext) -> None:
         )
     if context.workers.fixed(0) is not None:
         return
-    work, groups = context.plan.scenario.workload, context.names.groups
+    work, read = context.plan.scenario.workload, dict(context.names.read)
 
     def shared() -> bool:
-        members = [member for group in groups for member in context.cluster.admin.members(group)]
+        members = [member for group in read for member in context.cluster.admin.members(group)]
         busy = [member for member in members if member.partitions]
-        return len(busy) == min(work.workers, work.partitions * len(groups)) and (
-            work.partitions * len(groups) == sum(len(member.partitions) for member in members)
-        )
+        # An application may read further topics, which it writes itself.
+        given = [topic for member in members for topic, _ in member.partitions if topic in read.values()]
+        everything = work.partitions * len(read)
+        return len(busy) == min(work.workers, everything) and len(given) == everything
 
     until("the group to assign every partition", shared, deadline_s=DEADLINE_S, abort=failures.check)
 
