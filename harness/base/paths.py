@@ -61,6 +61,11 @@ def jars_dir() -> Path:
     return home() / "jars"
 
 
+def builds_dir() -> Path:
+    """Return the folder with one folder for each application that was built."""
+    return home() / "builds"
+
+
 def clusters_dir() -> Path:
     """Return the folder with one folder and one lock file per cluster."""
     return home() / "clusters"

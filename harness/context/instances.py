@@ -14,14 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.described import Member
 from onceproof.harness.cluster.request_proxy import Wire
-from onceproof.harness.context.journal import AT_PHASES, named
+from onceproof.harness.context.journal import AT_PHASES, TopicNames
 from onceproof.harness.context.process import Child
 from onceproof.harness.context.workers import Workers
 from onceproof.harness.model.spec import When
@@ -38,9 +37,8 @@ class Instances(Workers):
     def _prepare(self) -> None:
         self._groups: dict[int, int] = {}
         self._paused: dict[int, list[str]] = {}  # an instance: the stops at which it may go on when it is resumed
-        self._narration = Narration(
-            self._narrated, read=lambda _: self._names.input, names=cache(self._cluster.admin.topic_names)
-        )
+        topics = TopicNames(self._cluster.admin.topic_names)
+        self._narration = Narration(self._narrated, read=lambda _: self._names.input, named=topics.named)
 
     @property
     def narrator(self) -> Narrator:
@@ -181,10 +179,10 @@ class Narration:
         emit: Callable[[int, dict[str, Any]], None],
         *,
         read: Callable[[int], str],
-        names: Callable[[], Mapping[str, str]],
+        named: Callable[[Any], Any],
     ) -> None:
-        """`read` is as for the narrator; `names` returns the names of topics by their ids."""
-        self._names = names
+        """`read` is as for the narrator; `named` adds the names of topics to a body (`TopicNames`)."""
+        self._named = named
         self.narrator = Narrator(read=read, emit=emit)
         self._count = itertools.count()
         self._waiting: list[tuple[float, int, Callable[[], None]]] = []
@@ -224,13 +222,13 @@ class Narration:
         self._thread.join()
 
     def _ask(self, key: tuple[str, int, int], event: Mapping[str, Any]) -> None:
-        known = {**event, "body": named(event["body"], self._names())}
+        known = {**event, "body": self._named(event["body"])}
         self._asked[key] = known, self.narrator.asked(known, known["body"])
 
     def _tell(self, key: tuple[str, int, int], event: Mapping[str, Any]) -> None:
         if known := self._asked.pop(key, None):
             asked, transaction = known
-            body = named(event["body"], self._names())
+            body = self._named(event["body"])
             self.narrator.told({**asked, "answered": event["at"]}, asked["body"], body, transaction)
 
     def _put(self, at: float, step: Callable[[], None]) -> None:

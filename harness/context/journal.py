@@ -9,16 +9,20 @@ the Fetch requests, it reports the first one of each connection, without the res
 
 import json
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import topology
 from onceproof.harness.record.tables import REQUESTS
 
+_ASKED_MAX = 3
 _REPORTED = ("request", "response")
 # What the request proxy reports of a request that waits at a phase of its transaction.
 AT_PHASES = ("stopped", "went-on")
@@ -82,6 +86,35 @@ def named(body: Any, names: Mapping[str, str]) -> Any:
     if known is None:
         return whole
     return {**whole, **({"topic": known} if "partition" in whole else {"name": known})}
+
+
+class TopicNames:
+    """The names of topics by their ids, which are asked for again when a body has an id that is not known.
+
+    An application may make topics while it runs.
+    """
+
+    def __init__(self, ask: Callable[[], Mapping[str, str]]) -> None:
+        self._ask = ask
+        self._names: Mapping[str, str] = {}
+        self._unknown: Counter[str] = Counter()
+
+    def named(self, body: Any) -> Any:
+        """Return a body as the function `named` does. An id that stays unknown is asked for three times."""
+        new = {each for each in _ids(body) if each not in self._names and self._unknown[each] < _ASKED_MAX}
+        if new:
+            self._unknown.update(new)
+            with suppress(HarnessError):
+                self._names = self._ask()
+        return named(body, self._names)
+
+
+def _ids(body: Any) -> Iterator[str]:
+    """Yield the ids of topics in a body."""
+    for each in body.values() if isinstance(body, dict) else body if isinstance(body, list) else ():
+        yield from _ids(each)
+    if isinstance(body, dict) and body.get("topicId"):
+        yield body["topicId"]
 
 
 def _key(event: Mapping[str, Any]) -> tuple[str, int, int]:

@@ -23,14 +23,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from onceproof.harness.artifacts import jars
+from onceproof.harness.artifacts import builds, jars
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.outputs import Position
 from onceproof.harness.model.spec import Strict
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
-_PLAIN = ("bootstrap", "classpath", "group", "instance", "prefix", "python", "state", "transactional_id")
+_PLAIN = ("bootstrap", "build", "classpath", "group", "instance", "prefix", "python", "state", "transactional_id")
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Artifact = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+$")]
 Word = Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^\x00]*$")]
@@ -68,11 +68,13 @@ class AppSpec(Strict):
 
     - `command`: the program and its arguments; a program without `/` is looked for on PATH, and the working folder is
       that of the `onceproof` command.
+    - `build`: a program and its arguments that are run once before a run, such as a compiler. The folder `{build}`, which
+      is kept in the cache, is for what it makes.
     - `env`: environment variables, in addition to those of the `onceproof` command. Values and arguments may contain
       `{bootstrap}`, `{group}`, `{topic:input}` and so on for each topic of the workload, `{instance}` (from 0),
       `{transactional_id}` (one for each instance, kept over its restarts), `{prefix}`, with which names of the
-      application's own must begin, `{state}` (a folder for each instance), `{classpath}` (see `java`), and `{python}`,
-      the interpreter that runs the `onceproof` command.
+      application's own must begin, `{state}` (a folder for each instance), `{build}`, `{classpath}` (see `java`), and
+      `{python}`, the interpreter that runs the `onceproof` command.
     - `java`: the Java program and libraries in `{classpath}`.
     - `state`: whether the folder `{state}` is kept when an instance starts again, or is empty then.
     - `stop_s`: the time in seconds that an instance has to end after SIGTERM; then it is killed.
@@ -82,6 +84,7 @@ class AppSpec(Strict):
     """
 
     command: Annotated[tuple[Word, ...], Field(strict=False, min_length=1, max_length=100)]
+    build: Annotated[tuple[Word, ...], Field(strict=False, max_length=100)] = ()
     env: dict[Variable, Annotated[str, Field(max_length=4_000)]] = Field(default={})
     java: JavaSpec | None = None
     state: Literal["kept", "wiped"] = "kept"
@@ -97,7 +100,16 @@ class AppSpec(Strict):
                     raise ValueError(f"{{{name}}}: allowed: {allowed}")
                 if name == "classpath" and self.java is None:
                     raise ValueError("{classpath}: allowed only with a table [app.java]")
+                if name == "build" and not self.build:
+                    raise ValueError("{build}: allowed only with a key build")
         return self
+
+    def prepare(self) -> None:
+        """Build and download what an instance needs. Raises BadInput, or HarnessError when a download fails."""
+        if self.build:
+            builds.built(self.build)
+        if self.java is not None:
+            self.java.classpath()
 
     def unknown_topic(self, topics: tuple[str, ...]) -> str:
         """Return the first topic that is named here and that the workload does not have; empty if there is none."""
@@ -111,6 +123,7 @@ class AppSpec(Strict):
         """Return command and environment of an instance. `state` is its folder."""
         values = {
             "bootstrap": bootstrap,
+            "build": str(builds.folder(self.build)) if self.build else "",
             "classpath": self.java.classpath() if self.java else "",
             "group": names.group,
             "instance": str(instance),

@@ -147,9 +147,9 @@ def _disk(scenario: Scenario) -> str:
 
 
 def _program(scenario: Scenario) -> str:
-    """Return whether the program of an application is missing. Raises BadInput as `JavaSpec.classpath` does."""
-    if scenario.app is not None and scenario.app.java is not None:
-        scenario.app.java.classpath()
+    """Prepare an application, and return whether its program is missing. Raises BadInput as `AppSpec.prepare` does."""
+    if scenario.app is not None:
+        scenario.app.prepare()
     if scenario.app is None or "{" in scenario.app.command[0]:
         return ""
     program = scenario.app.command[0]
