@@ -13,6 +13,7 @@ wrong moment breaks exactly-once.
     new-transactional-id     a transactional id for each start of a worker, and no generation (KIP-447)
     empty-commit             EndTxn that commits a transaction in which nothing was sent (KIP-98)
     short-timeout            a transaction that took longer than its transaction.timeout.ms (KIP-98)
+    unnamed-topic            Produce to a topic that the scenario does not name, whose records are not judged
 """
 
 import json
@@ -24,6 +25,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from onceproof.harness.model.workload import Declaration
+from onceproof.harness.record import collected
 from onceproof.harness.record.results import Lint
 from onceproof.harness.record.tables import BATCHES, REQUESTS
 
@@ -67,6 +69,10 @@ _SAYS = {
         "KIP-98",
         "transactions took longer than their time-out, so the coordinator may abort them while they are in progress",
     ),
+    "unnamed-topic": (
+        "KIP-98",
+        "records were sent to a topic that the scenario does not name, and are not judged",
+    ),
 }
 Row = dict[str, Any]
 
@@ -95,10 +101,13 @@ def lints(folder: Path, workload: Declaration, *, faults: bool = False) -> list[
     REQUESTS.check([path])
     found: dict[str, list[Row]] = {}
     seen = _Seen()
-    transactional = _transactional(folder, workload)
+    transactional, foreign = _transactional(folder, workload), _foreign(folder)
     for row in pq.read_table(path).to_pylist():
         body = json.loads(row["request"])
-        for name in _rules(row, body, seen, workload, transactional):
+        names = list(_rules(row, body, seen, workload, transactional))
+        if row["api"] == _PRODUCE and any(foreign(batch.get("topic", "")) for batch in body.get("batches", ())):
+            names.append("unnamed-topic")
+        for name in names:
             found.setdefault(name, []).append(row)
     return [
         Lint(
@@ -123,6 +132,19 @@ def _transactional(folder: Path, workload: Declaration) -> Callable[[int], bool]
     written = set(columns["topic"].unique().to_pylist())
     stages = ["input", workload.intermediate_topic] if workload.intermediate_topic else ["input"]
     return lambda worker: any(topic.endswith(f"-{stages[worker % len(stages)]}") for topic in written)
+
+
+def _foreign(folder: Path) -> Callable[[str], bool]:
+    """Return a function that says of a topic whether it is none of the run.
+
+    The name of a topic that Kafka Streams makes for itself begins with that of its group.
+    """
+    path = folder / "tables" / "collect.json"
+    if not path.exists():
+        return lambda _: False
+    named = {each["topic"] for each in collected.read(folder, missing="")["partitions"]}
+    group = next(each.removesuffix("input") for each in named if each.endswith("-input")) + "group-"
+    return lambda topic: bool(topic) and topic not in named and not topic.startswith(group)
 
 
 def _rules(

@@ -68,8 +68,8 @@ class AppSpec(Strict):
 
     - `command`: the program and its arguments; a program without `/` is looked for on PATH, and the working folder is
       that of the `onceproof` command.
-    - `build`: a program and its arguments that are run once before a run, such as a compiler. The folder `{build}`, which
-      is kept in the cache, is for what it makes.
+    - `build`: a program and its arguments that are run once before a run, such as a compiler. The folder `{build}` is
+      for what it makes; it is kept in the cache.
     - `env`: environment variables, in addition to those of the `onceproof` command. Values and arguments may contain
       `{bootstrap}`, `{group}`, `{topic:input}` and so on for each topic of the workload, `{instance}` (from 0),
       `{transactional_id}` (one for each instance, kept over its restarts), `{prefix}`, with which names of the

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import DeadlineError, WorkloadError
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Prepared
 from onceproof.harness.context.fault import fault as fault_named
@@ -87,7 +88,13 @@ def await_workers(context: FaultContext) -> None:
         everything = work.partitions * len(read)
         return len(busy) == min(work.workers, everything) and len(given) == everything
 
-    until("the group to assign every partition", shared, deadline_s=DEADLINE_S, abort=failures.check)
+    try:
+        until("the group to assign every partition", shared, deadline_s=DEADLINE_S, abort=failures.check)
+    except DeadlineError as error:
+        if context.plan.scenario.app is None:
+            raise
+        said = "; ".join(f"worker-{worker}: {context.workers.said(worker)}" for worker in range(work.workers))
+        raise WorkloadError(f"the application is not ready: {error}; the last lines of its instances: {said}") from None
 
 
 def is_from(source: str, event: Event) -> bool:

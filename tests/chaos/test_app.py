@@ -1,12 +1,16 @@
 """An application that knows nothing of onceproof is judged by its requests and the logs."""
 
+import shutil
 import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from onceproof.harness.base import paths
 from onceproof.harness.model import scenario
+from onceproof.harness.model.outputs import OutputSpec
 from onceproof.harness.record import history
 from onceproof.harness.record.events import AtPhase, Outcome, WentOn
 from onceproof.harness.record.results import Results
@@ -143,3 +147,45 @@ def test_an_application_that_does_not_start_is_named(chaos: Chaos) -> None:
     results = chaos.run(application(broken="crashes"))
     assert results.verdict == "unknown"
     assert any("this application does not start" in reason.says for reason in results.reasons)
+
+
+def described(folder: str, name: str, monkeypatch: pytest.MonkeyPatch, *faults: dict[str, Any]) -> scenario.Scenario:
+    """A scenario of an example, in its folder, with further faults."""
+    monkeypatch.chdir(paths.applications_dir() / folder)
+    raw = tomllib.loads(Path(name).read_text())
+    return scenario.parse({**raw, "faults": [*raw.get("faults", ()), *faults]}, where=name)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_an_application_is_judged_as_far_as_its_scenario_says(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch, level: int
+) -> None:
+    loaded = described("confluent-kafka", "json.toml", monkeypatch, KILLED)
+    if level == 0:
+        loaded = loaded.model_copy(update={"outputs": {"copies": OutputSpec()}})
+    results = chaos.run(loaded)
+    assert (results.headline, results.findings, results.reasons) == (f"valid at level {level}", [], [])
+    assert results.counts["inputs"] == results.counts["outputs"] and results.counts["worker_restarts"] == 1
+    assert results.classes["lost"] == {0: "by presence", 1: "proved"}[level]
+
+
+def test_kafka_streams_is_judged_by_a_model(chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
+    when = {"worker": 0, "phase": "produced", "count": 6}
+    killed = {"name": "kill-worker", "target": "worker-0", "when": when, "lasts_s": 2.0}
+    results = chaos.run(described("kafka-streams", "count.toml", monkeypatch, killed))
+    assert (results.headline, results.reasons, results.level) == ("valid", [], 2)
+    [model] = [each for each in results.checks if each.name == "model"]
+    assert model.compared["keys"] == 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "result"), [("kafka-20685", "proved"), ("kafka-20685-fixed", "refuted")])
+def test_a_bug_of_kafka_streams(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, name: str, result: str) -> None:
+    assert chaos.run(described("kafka-streams", f"{name}.toml", monkeypatch)).result == result
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("go") is None, reason="the Go toolchain is not installed")
+def test_an_application_in_go(chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = chaos.run(described("franz-go", "app.toml", monkeypatch, KILLED))
+    assert (results.headline, results.reasons) == ("valid", [])

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from onceproof.harness.context.journal import Journal
+from onceproof.harness.context.journal import Journal, TopicNames
 from onceproof.harness.model import registry
 from onceproof.harness.record.tables import BATCHES, REQUESTS
 from onceproof.verifiers import lints
+from tests.unit.good_run import GoodRun
 
 PRODUCE, FETCH, OFFSET_COMMIT, OFFSET_FETCH, INIT, ADD, END, TXN_OFFSET = 0, 1, 8, 9, 22, 24, 26, 28
 JOIN: tuple[int, dict[str, Any]] = (11, {"groupId": "g"})
@@ -169,3 +170,39 @@ def test_the_journal_pairs_requests_with_responses(tmp_path: Path) -> None:
 
 def test_a_run_without_the_table_has_no_lints(tmp_path: Path) -> None:
     assert lints.lints(tmp_path, registry.workload("copy")) is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "found"),
+    [
+        ("op-test-1-output", []),
+        ("op-test-1-group-store-changelog", []),
+        ("op-test-1-other", ["unnamed-topic"]),
+        ("audit", ["unnamed-topic"]),
+    ],
+)
+def test_a_topic_that_no_scenario_names(tmp_path: Path, good_run: GoodRun, topic: str, found: list[str]) -> None:
+    journal = Journal()
+    api, body = produced(topic=topic, partition=0)
+    about = {"link": "lane1->broker1", "connection": 1, "correlation": 1}
+    journal.takes({"event": "request", **about, "at": 1.0, "api": api, "version": 9, "client": "c", "body": body})
+    folder = good_run.write(tmp_path / "run")
+    journal.write(folder / "tables" / "requests.parquet", {})
+    told = lints.lints(folder, registry.workload("copy"))
+    assert told is not None and [each.name for each in told] == found
+
+
+def test_the_names_of_new_topics_are_asked_for() -> None:
+    known = [{"a": "orders"}, {"a": "orders", "b": "store-changelog"}]
+    asked: list[dict[str, str]] = []
+
+    def ask() -> dict[str, str]:
+        asked.append(known[min(len(asked), 1)])
+        return asked[-1]
+
+    names = TopicNames(ask)
+    assert names.named({"topicId": "a"})["name"] == "orders" and len(asked) == 1
+    assert names.named([{"topicId": "a"}, {"topicId": "b"}])[1]["name"] == "store-changelog" and len(asked) == 2
+    for _ in range(10):
+        assert "name" not in names.named({"topicId": "none"})
+    assert len(asked) == 5
