@@ -2,8 +2,9 @@
 
 offsets-apart    offsets are committed by the consumer, outside of the transaction
 no-seek-back     after an abort, the consumer goes on behind the records that were not copied
+garbage          each transaction has a record more, which is no copy
 crashes          it ends at once
-wrong-topic      it writes to a topic that does not exist
+hangs            it never joins its group
 """
 
 import faulthandler
@@ -63,6 +64,8 @@ def main() -> None:
         try:
             for each in records:
                 producer.produce(TARGET, each.value(), each.key(), each.partition())
+            if BROKEN == "garbage":
+                producer.produce(TARGET, b"\xff\x00", None, 0)
             if BROKEN != "offsets-apart":
                 producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 30)
             producer.commit_transaction(30)
@@ -80,4 +83,7 @@ def main() -> None:
 if __name__ == "__main__":
     if BROKEN == "crashes":
         sys.exit("this application does not start")
+    if BROKEN == "hangs":
+        sys.stderr.write("this application waits for something else\n")
+        signal.pause()
     main()

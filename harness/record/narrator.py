@@ -7,6 +7,8 @@ The journal has what a client sent and what it was told (`harness/context/journa
     TxnOffsetCommit                                                  the offsets that the transaction read up to
     Produce and its response                                         the outputs, with their offsets
     EndTxn                                                           invoke, if it is to commit
+    InitProducerId, of a client that starts anew                     outcome of an open transaction, as for a process
+                                                                     that has ended
     the response of EndTxn                                           outcome: ok, fail (an abort), or info (an error)
     a response of these with an error that a client must report      error (`record/refusals.py`)
     the response of SyncGroup or ConsumerGroupHeartbeat              assigned
@@ -26,7 +28,15 @@ from typing import Any
 from onceproof.harness.record.refusals import refusals
 
 _SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT = 14, 68
-_PRODUCE, _OFFSET_FETCH, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TXN, _TXN_OFFSET_COMMIT = 0, 9, 24, 25, 26, 28
+_PRODUCE, _OFFSET_FETCH, _INIT_PRODUCER_ID, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TXN, _TXN_OFFSET_COMMIT = (
+    0,
+    9,
+    22,
+    24,
+    25,
+    26,
+    28,
+)
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS
 _RETRIABLE = (14, 15, 16, 51)
 _NONE = 0
@@ -96,8 +106,7 @@ class Narrator:
         """
         process = self._processes[worker]
         for each in process.open.values():
-            if not each.ended:
-                self._end(process, each, at, "info" if each.committed else "fail")
+            self._given_up(process, each, at)
 
     def stopped(self, worker: int, event: Mapping[str, Any]) -> None:
         """Tell that a request waits at a phase of its transaction, or has been delivered after that, as a worker does.
@@ -161,9 +170,12 @@ class Narrator:
             begun = self._begun(process, name, at)
             self._note(begun, api, body)
             return begun
+        current = process.open.get(name)
+        if api == _INIT_PRODUCER_ID and current is not None and not body.get("keepPreparedTxn"):
+            self._given_up(process, current, at)
+            del process.open[name]
         if api != _END_TXN:
             return None
-        current = process.open.get(name)
         if current is not None and not current.invoked:
             current.invoked, current.committed = True, body["committed"]
             if current.committed:
@@ -229,6 +241,11 @@ class Narrator:
         given = _classic(assignment) if isinstance(assignment, str) else _of_consumer_protocol(assignment)
         if mine := sorted(given.get(self._read(process.worker), ())):
             self._tell(process, at, "assigned", partitions=mine)
+
+    def _given_up(self, process: _Process, transaction: _Transaction, at: float) -> None:
+        """Tell how a transaction ended that its client will not end, unless that is told already."""
+        if not transaction.ended:
+            self._end(process, transaction, at, "info" if transaction.committed else "fail")
 
     def _end(self, process: _Process, transaction: _Transaction, at: float, how: str) -> None:
         transaction.ended = True

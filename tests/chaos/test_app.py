@@ -149,6 +149,23 @@ def test_an_application_that_does_not_start_is_named(chaos: Chaos) -> None:
     assert any("this application does not start" in reason.says for reason in results.reasons)
 
 
+@pytest.mark.long
+def test_an_application_that_hangs_is_named(chaos: Chaos) -> None:
+    results = chaos.run(application(broken="hangs"))
+    assert (results.verdict, {each.kind for each in results.reasons}) == ("unknown", {"workload-error"})
+    assert any("this application waits for something else" in reason.says for reason in results.reasons)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "level"), [("app.toml", 2), ("json.toml", 1)])
+def test_garbage_is_found(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, name: str, level: int) -> None:
+    loaded = described("confluent-kafka", name, monkeypatch)
+    assert loaded.app is not None
+    app = loaded.app.model_copy(update={"env": {**loaded.app.env, "BROKEN": "garbage"}})
+    results = chaos.run(loaded.model_copy(update={"app": app}))
+    assert ({each.cls for each in results.findings}, results.level) == ({"phantom"}, level)
+
+
 def described(folder: str, name: str, monkeypatch: pytest.MonkeyPatch, *faults: dict[str, Any]) -> scenario.Scenario:
     """A scenario of an example, in its folder, with further faults."""
     monkeypatch.chdir(paths.applications_dir() / folder)

@@ -91,7 +91,8 @@ def test_what_begins_none(client: Client) -> None:
 
 def test_a_request_of_another_kind_ends_no_transaction(client: Client) -> None:
     client.add()
-    client.send(INIT, ID, {"errorCode": 0})
+    client.send(HEARTBEAT, ID, {"errorCode": 0})
+    client.send(INIT, {**ID, "keepPreparedTxn": True}, {"errorCode": 0})  # KIP-939
     client.end()
     assert client.kinds() == ["begin", "invoke", "ok"]
 
@@ -159,6 +160,30 @@ def test_a_process_that_ends(client: Client, steps: int, kinds: list[str]) -> No
         client.end(error=None if steps == 2 else 0)
     client.narrator.ended(0, 9.0)
     assert client.kinds() == ["begin", *kinds]
+
+
+@pytest.mark.parametrize(
+    ("before", "kinds"),
+    [
+        ([], ["begin", "fail", "begin"]),
+        ([{"committed": False, "error": None}], ["begin", "fail", "begin"]),
+        ([{"committed": True, "error": None}], ["begin", "invoke", "info", "begin"]),
+        ([{"committed": True, "error": 0}], ["begin", "invoke", "ok", "begin"]),
+    ],
+)
+def test_a_client_that_starts_anew_has_given_its_transaction_up(
+    client: Client, before: list[Any], kinds: list[str]
+) -> None:
+    client.produce(40)
+    for each in before:
+        client.end(**each)
+    client.send(INIT, {"transactionalId": "other"}, {"errorCode": 0})
+    assert client.kinds() == kinds[: len(kinds) - 1 - (kinds[-2] in ("fail", "info"))]
+    client.send(INIT, ID, {"errorCode": 0})
+    client.produce(60)
+    assert client.kinds() == kinds
+    client.end()
+    assert client.last()["transaction"] == 2 and client.told[-2]["outputs"] == {"out/3": (10, 60, 69)}
 
 
 def test_a_request_that_waits_at_a_phase(client: Client) -> None:
@@ -301,7 +326,8 @@ def test_what_a_client_must_report(client: Client, api: int, answer: Body, call:
     error = client.last()
     assert (error["event"], error["call"], error["code"]) == ("error", call, code)
     assert (error["fatal"], error["abortable"]) == (fatal, not fatal)
-    assert (error["transaction"], len(client.told)) == (None if api == INIT else 1, 2)
+    began_anew = api == INIT
+    assert (error["transaction"], len(client.told)) == (None if began_anew else 1, 2 + began_anew)
 
 
 @pytest.mark.parametrize(
