@@ -19,12 +19,11 @@ client begins the next one; it is `info` then. What cannot be seen is what a wor
 where the previous one of the same process ended.
 """
 
-import base64
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from onceproof.harness.record.assignments import assigned
 from onceproof.harness.record.refusals import refusals
 
 _SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT = 14, 68
@@ -40,7 +39,6 @@ _PRODUCE, _OFFSET_FETCH, _INIT_PRODUCER_ID, _ADD_PARTITIONS, _ADD_OFFSETS, _END_
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS
 _RETRIABLE = (14, 15, 16, 51)
 _NONE = 0
-_SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
 Emit = Callable[[int, dict[str, Any]], None]
 Place = tuple[str, int]
 Owner = tuple[int, int, int]
@@ -238,8 +236,7 @@ class Narrator:
         assignment = told.get("assignment")
         if told.get("errorCode", _NONE) != _NONE or not assignment:
             return
-        given = _classic(assignment) if isinstance(assignment, str) else _of_consumer_protocol(assignment)
-        if mine := sorted(given.get(self._read(process.worker), ())):
+        if mine := sorted(assigned(assignment).get(self._read(process.worker), ())):
             self._tell(process, at, "assigned", partitions=mine)
 
     def _given_up(self, process: _Process, transaction: _Transaction, at: float) -> None:
@@ -257,30 +254,6 @@ class Narrator:
         process.events += 1
         head = {"event": kind, "n": process.events, "t": round(at, 6), "incarnation": process.incarnation}
         self._emit(process.worker, {**head, **keys})
-
-
-def _classic(assignment: str) -> dict[str, list[int]]:
-    """Return topic → partitions of an assignment of the classic protocol: ConsumerProtocolAssignment, in Base64."""
-    data = base64.b64decode(assignment)
-    place = _SHORT.size  # after the version
-    (topics,) = _INT.unpack_from(data, place)
-    place += _INT.size
-    found = {}
-    for _ in range(topics):
-        (length,) = _SHORT.unpack_from(data, place)
-        place += _SHORT.size
-        name = data[place : place + length].decode()
-        place += length
-        (count,) = _INT.unpack_from(data, place)
-        place += _INT.size
-        found[name] = [_INT.unpack_from(data, place + _INT.size * index)[0] for index in range(count)]
-        place += _INT.size * count
-    return found
-
-
-def _of_consumer_protocol(assignment: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Return topic → partitions of an assignment of the consumer protocol (KIP-848)."""
-    return {each.get("name", ""): each["partitions"] for each in assignment.get("topicPartitions", ())}
 
 
 def _acknowledged(transaction: _Transaction, asked: Mapping[str, Any], told: Mapping[str, Any]) -> None:
