@@ -16,18 +16,17 @@ Every key is validated; the keys of a fault are validated by the fault's own mod
 the key and the allowed values.
 """
 
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.redaction import Redaction
+from onceproof.harness.model import agreement, problems, registry
 from onceproof.harness.model import outputs as described
-from onceproof.harness.model import problems, registry, targets
 from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
 from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec, Topic
@@ -35,7 +34,6 @@ from onceproof.harness.model.spec import (
     FAULTS_MAX,
     ClusterSpec,
     FaultSpec,
-    Phase,
     RandomSpec,
     RecordedFault,
     Strict,
@@ -44,14 +42,6 @@ from onceproof.harness.model.spec import (
 from onceproof.harness.model.workload import Workload
 
 _BYTES_MAX = 1_000_000
-_OF_WORKERS = {
-    "abort": "since nobody but the application can abort its transaction",
-    "replace": "since the requests of two processes of one instance cannot be told apart",
-}
-# The phases that the requests of an application tell.
-SEEN_PHASES = tuple(phase for phase in get_args(Phase) if phase != "polled")
-# With another value of these, a client would not take part in the run, or would do so under another name.
-_OURS = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id", "group.instance.id", "transactional.id")
 FindingClass = Literal[
     "lost",
     "duplicate",
@@ -201,7 +191,7 @@ def load(path: Path) -> Scenario:
 def parse(raw: Mapping[str, Any], *, where: str) -> Scenario:
     """Validate a scenario that is already a mapping; `where` names it in messages. Raises BadInput as `load` does."""
     scenario = _validated(raw, where, _model)
-    _cross_check(scenario, where)
+    agreement.check(scenario, where, open_transactions=scenario.expect.open_transactions_at_fault)
     return scenario
 
 
@@ -244,91 +234,3 @@ def _fault(raw: Any, index: int, where: str, model_of: Callable[[str], type[Faul
         return model.model_validate(raw)
     except ValidationError as error:
         raise BadInput(f"{place}.{problems.first(error, model)}") from None
-
-
-def _check_system(scenario: Scenario, where: str) -> None:
-    """Check that the system exists, has this version, and has the capabilities that the faults need."""
-    try:
-        system = registry.system(scenario.cluster.system)
-    except BadInput as error:
-        raise BadInput(f"{where}: cluster.system: {error}") from None
-    if not re.fullmatch(system.versions, scenario.cluster.version, re.ASCII):
-        problem = f"{scenario.cluster.version:.60}; allowed: versions that match {system.versions}"
-        raise BadInput(f"{where}: cluster.version: {problem}")
-    for index, spec in enumerate(scenario.faults):
-        needed: frozenset[str] = getattr(registry.fault(spec.name), "needs", frozenset())
-        if missing := sorted(needed - system.capabilities):
-            says = f"{spec.name} needs {', '.join(missing)}, which the system {system.name} does not have"
-            raise BadInput(f"{where}: faults[{index}].name: {says}")
-
-
-def _cross_check(scenario: Scenario, where: str) -> None:
-    _check_system(scenario, where)
-    _check_described(scenario, where)
-    work = scenario.workload
-    try:
-        workload = scenario.pipeline
-    except BadInput as error:
-        raise BadInput(f"{where}: workload.name: {error}") from None
-    if workload.intermediate_topic and work.workers < 2:
-        raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, because a chain has two services")
-    _check_app(scenario, workload, where)
-    if work.message_timeout_ms > work.transaction_timeout_ms:
-        says = f"{work.message_timeout_ms}; allowed: at most transaction_timeout_ms, {work.transaction_timeout_ms}"
-        raise BadInput(f"{where}: workload.message_timeout_ms: {says}")
-    open_max = work.partitions if workload.wiring.transactional_id_scope == "partition" else work.workers
-    for name in scenario.client_config:
-        if name in _OURS:
-            says = f"allowed: settings of the Kafka clients, except {', '.join(_OURS)}"
-            raise BadInput(f"{where}: client.config.{name}: {says}, which the harness sets")
-    if scenario.expect.open_transactions_at_fault > open_max:
-        says = f"{scenario.expect.open_transactions_at_fault}; allowed: 0 to {open_max}, the number of producers"
-        raise BadInput(f"{where}: expect.open_transactions_at_fault: {says}")
-    for index, fault in enumerate(scenario.faults):
-        if fault.after is not None and fault.after >= index:
-            raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")
-        if problem := targets.wrong(fault, work, workload):
-            raise BadInput(f"{where}: faults[{index}].{problem}")
-
-
-def _check_described(scenario: Scenario, where: str) -> None:
-    """Check that either a workload is named or the outputs of an application are described, and that this fits."""
-    named = scenario.workload.name
-    if not scenario.outputs:
-        only = [key for key in ("load", "model") if key in scenario.model_fields_set]
-        if only or (scenario.app is not None and scenario.app.position != "in-transaction"):
-            raise BadInput(f"{where}: {only[0] if only else 'app.position'}: allowed only with tables [outputs.TOPIC]")
-        if not named:
-            allowed = f"{', '.join(registry.names('workload'))}; with [app] also tables [outputs.TOPIC]"
-            raise BadInput(f"{where}: workload.name: missing; allowed: {allowed}")
-        return
-    if scenario.app is None:
-        raise BadInput(f"{where}: outputs: allowed only with [app]; a workload says what onceproof's own workers write")
-    if named:
-        raise BadInput(f"{where}: workload.name: {named}; allowed: either a workload's name or tables [outputs.TOPIC]")
-    if problem := described.problem(scenario.load, scenario.outputs, scenario.model):
-        raise BadInput(f"{where}: {problem}")
-
-
-def _check_app(scenario: Scenario, workload: Workload, where: str) -> None:
-    """Check that an application can do what the workload says: it has no part of onceproof's own in it."""
-    if scenario.app is None:
-        return
-    if topic := scenario.app.unknown_topic(workload.topics):
-        allowed = ", ".join(f"{{topic:{each}}}" for each in ("input", *workload.topics))
-        raise BadInput(f"{where}: app: {{topic:{topic}}}: allowed: {allowed}")
-    if workload.intermediate_topic or workload.aggregate:
-        says = f"{scenario.workload.name}; allowed with [app]: a workload without totals and without a second service"
-        raise BadInput(f"{where}: workload.name: {says}")
-    if workload.wiring.assignment != "group" or not workload.claim.transactional:
-        says = f"{scenario.workload.name}; allowed with [app]: a workload with a group and transactions"
-        raise BadInput(f"{where}: workload.name: {says}")
-    for index, fault in enumerate(scenario.faults):
-        if fault.name in _OF_WORKERS:
-            says = f"{fault.name}: not with [app], {_OF_WORKERS[fault.name]}"
-            raise BadInput(f"{where}: faults[{index}].name: {says}")
-        if any(when.phase == "polled" for when in fault.stops.values()):
-            says = "polled: not with [app], since no request tells what it has polled; allowed: " + ", ".join(
-                SEEN_PHASES
-            )
-            raise BadInput(f"{where}: faults[{index}].when.phase: {says}")

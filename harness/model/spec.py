@@ -1,7 +1,7 @@
 """The models of a scenario's tables that other modules use, too: cluster, workload, faults and random faults."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,6 +10,8 @@ from onceproof.harness.base import redaction
 from onceproof.harness.model.workload import Workload
 
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
+# The phases that the requests of an application tell.
+SEEN_PHASES = tuple(phase for phase in get_args(Phase) if phase != "polled")
 FAULTS_MAX = 100
 Count = Annotated[int, Field(gt=0, le=1_000_000)]
 FEATURE = r"^[a-z][a-z0-9.]{0,99}$"

@@ -18,6 +18,7 @@ from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput, suggestion
 from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.model.spec import SEEN_PHASES
 from onceproof.harness.record.events import FaultInjected, Outcome
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Lint, Results
@@ -49,7 +50,7 @@ def _zombie(phase: str, *past: str) -> str:
 PLANS: Mapping[str, str] = MappingProxyType(
     {
         "no-faults": "",
-        **{f"kill-worker@{phase}": _killed(phase) for phase in scenario.SEEN_PHASES},
+        **{f"kill-worker@{phase}": _killed(phase) for phase in SEEN_PHASES},
         "zombie@produced": _zombie("produced", '"session"'),
         "zombie@before-commit": _zombie("before-commit", '"transaction"'),
         "zombie@offsets-sent": _zombie("offsets-sent", '"session"', '"transaction"'),
