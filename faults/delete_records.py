@@ -69,7 +69,7 @@ class DeleteRecords:
         count = context.plan.scenario.workload.partitions
         stable = until(
             f"committed offsets of the group {group}",
-            lambda: {tp: offset for tp, (offset, _) in admin.group_offsets(group).items()},
+            lambda: {tp: offset for tp, (offset, _) in admin.group_offsets(group).items() if tp[0] == topic},
             deadline_s=_OFFSETS_DEADLINE_S,
         )
         partitions = [(topic, p) for p in range(count)]

@@ -12,10 +12,12 @@ workload, KIP-345) keeps its partitions while it is away. It is killed instead, 
 in order would give up its membership.
 """
 
+from contextlib import suppress
 from typing import Annotated, ClassVar
 
 from pydantic import Field as Key
 
+from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
@@ -24,6 +26,7 @@ from onceproof.harness.record.events import Assigned, Exited, WorkerSentAway
 from onceproof.harness.record.history import Events
 
 _LEAVES_MIN = 3
+_ASSIGNED_S = 20.0
 
 
 class RebalancesSpec(FaultSpec):
@@ -48,6 +51,8 @@ class Rebalances:
         spec, work = fault.spec, context.plan.scenario.workload
         for turn in range(max(_LEAVES_MIN, int(spec.lasts_s / spec.every_s))):
             worker = turn % work.workers
+            if context.plan.scenario.app is not None:
+                _await_assigned(context, worker)
             context.note(
                 WorkerSentAway(
                     fault=fault.id,
@@ -74,6 +79,16 @@ class Rebalances:
         if len(away & members) < _LEAVES_MIN or away - ended:
             return f"{len(away & members)} members were asked to leave; still running: {sorted(away - ended)}"
         return None
+
+
+def _await_assigned(context: FaultContext, worker: int) -> None:
+    """Wait until an instance of an application has partitions, for 20 seconds at most.
+
+    It may have to wait until the session of its last incarnation has ended, if that did not leave its group.
+    """
+    incarnation = f"worker-{worker}", context.workers.incarnation(worker)
+    with suppress(DeadlineError):
+        context.wait("an assignment", Assigned, lambda each: each.process == incarnation, deadline_s=_ASSIGNED_S)
 
 
 FAULT = Rebalances()

@@ -2,12 +2,15 @@ package onceproof.wire;
 
 import java.io.File;
 import java.io.IOException;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
+import java.net.UnknownHostException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.security.Security;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -28,16 +31,49 @@ public final class Proxy {
     private static final int CONTROL_PORT = 8475;
     private static final int LINK_PORTS = 20_000;
     private static final int BACKLOG = 1_000;
+    private static final int CONNECT_MS = 500;
 
     private Proxy() {
     }
 
-    /** A link: its name, and the address of the broker to which it leads. */
-    private record Link(String name, String host, int port, int[] connections) {
+    /**
+     * A link: its name, and the broker to which it leads.
+     *
+     * The address of a broker that was killed answers nothing, and the one of a broker that has started again may be
+     * another. So an attempt to connect is short, and the address is looked up again when it fails.
+     */
+    private static final class Link {
+        final String name;
+        final String host;
+        final int port;
+        int connections;
+        private volatile InetAddress address;
+
+        Link(String name, String host, int port) {
+            this.name = name;
+            this.host = host;
+            this.port = port;
+        }
+
+        void connect(SocketChannel broker) throws IOException {
+            if (address == null) {
+                address = InetAddress.getByName(host);
+            }
+            broker.socket().connect(new InetSocketAddress(address, port), CONNECT_MS);
+        }
+
+        void lookUp() {
+            try {
+                address = InetAddress.getByName(host);
+            } catch (UnknownHostException down) {
+                // It keeps the address that it had, since that is most often the one that it will have again.
+            }
+        }
     }
 
     /** Accept connections until the process is killed. */
     public static void main(String[] arguments) throws IOException {
+        Security.setProperty("networkaddress.cache.ttl", "0");
         Control control = new Control();
         control.listen(CONTROL_PORT);
         Selector selector = Selector.open();
@@ -49,7 +85,7 @@ public final class Proxy {
             server.bind(new InetSocketAddress(LINK_PORTS + number++), BACKLOG);
             server.configureBlocking(false);
             SelectionKey key = server.register(selector, SelectionKey.OP_ACCEPT);
-            links.put(key, new Link(each.get("name").asText(), upstream[0], Integer.parseInt(upstream[1]), new int[1]));
+            links.put(key, new Link(each.get("name").asText(), upstream[0], Integer.parseInt(upstream[1])));
         }
         while (true) {
             selector.select();
@@ -65,18 +101,21 @@ public final class Proxy {
             return;
         }
         client.setOption(StandardSocketOptions.TCP_NODELAY, true);
-        int number = ++link.connections[0];
+        int number = ++link.connections;
         Thread thread = new Thread(() -> serve(client, link, number, control), link.name + " " + number);
         thread.setDaemon(true);
         thread.start();
     }
 
     private static void serve(SocketChannel client, Link link, int number, Control control) {
-        try (client; SocketChannel broker = SocketChannel.open(new InetSocketAddress(link.host, link.port))) {
+        try (client; SocketChannel broker = SocketChannel.open()) {
+            link.connect(broker);
             broker.setOption(StandardSocketOptions.TCP_NODELAY, true);
             new Connection(number, link.name, control, client, broker).run();
-        } catch (IOException lost) {
+            return;
+        } catch (IOException down) {
             // The broker does not accept connections now; the client learns it from the end of its own.
         }
+        link.lookUp();
     }
 }
