@@ -179,7 +179,7 @@ def _faults() -> Iterator[tuple[str, str, str]]:
 
 def _tables() -> Iterator[tuple[str, str, str]]:
     yield "empty", "", "name: Field required"
-    yield "no workload", HEAD, "workload: Field required"
+    yield "no workload", HEAD, "workload.name: missing; allowed: bank, "
     yield "workload as a text", f'{HEAD}workload = "copy"\n', "workload: Input should be a valid dictionary"
     yield "two workloads", f'{HEAD}[[workload]]\nname = "copy"\n', "workload: Input should be a valid dictionary"
     yield (
@@ -294,7 +294,7 @@ def _apps() -> Iterator[tuple[str, str, str]]:
         ("an empty word", 'command = ["sh", ""]', "app.command.1: String should have at least 1 character"),
         ("a null character", 'command = ["a\\u0000b"]', "app.command.0: String should match pattern"),
         ("an unknown key", f"{_APP}\nimages = 1", "app.images: unknown key"),
-        ("an unknown place", 'command = ["{boot}"]', "{boot}: allowed: {bootstrap}, {group}, "),
+        ("an unknown place", 'command = ["{boot}"]', "{boot}: allowed: {bootstrap}, {build}, {classpath}, "),
         (
             "an unknown topic",
             'command = ["{topic:orders}"]',
