@@ -2,8 +2,8 @@
 
     aborted-read        a read_committed reader reads an output of a transaction that was aborted (Adya's G1a): the
                         output is in a batch that the log shows as aborted or open; or it was made from a record of the
-                        intermediate topic that is; or its worker never called commit; or the live observer read it
-                        before its worker called commit
+                        intermediate topic that is, or from an input that the generator aborted on purpose; or its
+                        worker never called commit; or the live observer read it before its worker called commit
     torn-transaction    some of a transaction's outputs are visible and some are not, within a topic or across topics
 
 A transaction's manifest lists the offsets that the brokers acknowledged, in each partition. The log shows to whom they
@@ -28,6 +28,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from onceproof.harness.model.contract import BAIT
 from onceproof.harness.record.events import AtPhase, WentOn
 from onceproof.harness.record.results import Finding
 from onceproof.verifiers import completeness
@@ -58,6 +59,8 @@ def aborted(tables: Tables) -> DataFrame | None:
         found.append(tables.outputs.join(F.broadcast(offsets), PLACE, "left_semi"))
     if tables.workload.intermediate_topic:  # speed: otherwise there is no intermediate topic
         found.append(_made_of_hidden(tables, offsets))
+    if tables.workload.contract is not None:
+        found.append(tables.outputs.where(f"number >= {BAIT}"))
     if tables.workload.claim.transactional:
         found += _never_committed(tables)
     seen = [each.select(*PLACE, "number") for each in found]
@@ -261,7 +264,8 @@ def _judge(tables: Tables) -> Judged:
         findings += finding(
             tables,
             "aborted-read",
-            "outputs were read although the log shows them as aborted or open, or their worker had not called commit",
+            "outputs were read although the log shows them as aborted or open, or their worker had not called commit, "
+            "or outputs were made from aborted inputs",
             seen.groupBy(*PLACE).agg(F.max("number").alias("number")).join(header, PLACE, "left"),
             partial(_seen, tables),
         )

@@ -1,6 +1,7 @@
 """A copy as a stranger would write it, with confluent-kafka. BROKEN names what is wrong with it.
 
 offsets-apart    offsets are committed by the consumer, outside of the transaction
+read-uncommitted the consumer also reads what was aborted
 no-seek-back     after an abort, the consumer goes on behind the records that were not copied
 garbage          each transaction has a record more, which is no copy
 crashes          it ends at once
@@ -42,7 +43,7 @@ def main() -> None:
             "group.id": os.environ["GROUP"],
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
+            "isolation.level": "read_uncommitted" if BROKEN == "read-uncommitted" else "read_committed",
             "session.timeout.ms": 6000,
             "heartbeat.interval.ms": 1000,
         }

@@ -114,6 +114,8 @@ class Processes:
             "tail_s": TAIL_S,
             "input": self._names.input,
             "ledger": str(self._folder / "ledger"),
+            "aborted": self._plan.scenario.load.aborted,
+            "prefix": self._names.prefix,
             "load": self._workload.contract.load if self._workload.contract else "",
             **work.model_dump(
                 include={"records", "records_per_s", "record_bytes", "compression", "keys", "key_skew", "partitions"}

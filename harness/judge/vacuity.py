@@ -51,6 +51,8 @@ def vacuous(plan: Plan, events: Events) -> list[Reason]:
     for each in events.of(Finished, source="generator"):
         if (each.acknowledged or 0) < least:
             found.append(f"only {each.acknowledged} of at least {least} inputs were acknowledged")
+        if plan.scenario.load.aborted and not each.bait:
+            found.append("no input was aborted, although the scenario asks for bait")
     return [Reason(kind="vacuous", says=says) for says in found]
 
 

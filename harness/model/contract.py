@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import ConfigDict
 
 NUMBER = "input-number"
+BAIT = 10**11  # the number of the first input that is aborted on purpose
 Level = Literal[0, 1, 2]
 Compare = Literal["each", "final-per-key", "steps"]
 _KINDS = "key, value, json: $.PATH, header: NAME, sql: EXPRESSION"

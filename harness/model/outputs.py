@@ -39,10 +39,13 @@ class LoadSpec(Strict):
       has an object with `key` and `value` on each line, and a `.parquet` file columns of these names; the load ends
       where the file ends.
     - `id`: what identifies an input, in the forms of `input` in `[outputs]`, except a header (default: its number).
+    - `aborted`: bait, as a share of the inputs: further inputs in transactions that the generator aborts, so that no
+      reader under `read_committed` sees them. Not with a file.
     """
 
     value: Text = "json"
     id: str = ""
+    aborted: Annotated[float, Field(ge=0, le=0.5)] = 0.0
 
     @field_validator("value")
     @classmethod
@@ -131,6 +134,8 @@ def problem(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec 
         return f"outputs.{missing}.input: missing; allowed: in every table of outputs, or in none"
     if model is not None and model.compare == "each" and not identified:
         return f"outputs.{next(iter(outputs))}.input: missing; a model that is compared with each output needs it"
+    if load.aborted and load.value.endswith((".jsonl", ".parquet")):
+        return f"load.aborted: {load.aborted}; allowed with {load.value}: 0, since bait is made of further inputs"
     if load.id and not identified:
         return "load.id: not without `input` in [outputs], which says what is compared with it"
     for name, kind in (("order", "order"), ("partition", "partition")):

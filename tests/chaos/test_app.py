@@ -157,13 +157,21 @@ def test_an_application_that_hangs_is_named(chaos: Chaos) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "level"), [("app.toml", 2), ("json.toml", 1)])
-def test_garbage_is_found(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, name: str, level: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "broken", "classes", "lints"),
+    [
+        ("app.toml", "garbage", {"phantom"}, []),
+        ("json.toml", "garbage", {"phantom"}, []),
+        ("json.toml", "read-uncommitted", {"aborted-read"}, ["read-uncommitted"]),
+    ],
+)
+def test_what_an_application_must_not_write_is_found(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch, name: str, broken: str, classes: set[str], lints: list[str]
+) -> None:
     loaded = described("confluent-kafka", name, monkeypatch)
     assert loaded.app is not None
-    app = loaded.app.model_copy(update={"env": {**loaded.app.env, "BROKEN": "garbage"}})
-    results = chaos.run(loaded.model_copy(update={"app": app}))
-    assert ({each.cls for each in results.findings}, results.level) == ({"phantom"}, level)
+    app = loaded.app.model_copy(update={"env": {**loaded.app.env, "BROKEN": broken}})
+    assert found(chaos.run(loaded.model_copy(update={"app": app})))[1:] == (classes, lints)
 
 
 def described(folder: str, name: str, monkeypatch: pytest.MonkeyPatch, *faults: dict[str, Any]) -> scenario.Scenario:

@@ -85,6 +85,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"model": {"sql": "SELECT 1", "compare": "last"}}, "model.compare: "),
     ({"load": {"value": "orders.csv"}}, "load.value: allowed: json, FILE.py:NAME, FILE.jsonl, FILE.parquet"),
+    ({"load": {"value": "orders.jsonl", "aborted": 0.1}}, "load.aborted: 0.1; allowed with orders.jsonl: 0, "),
     ({"load": {"id": "header: id"}}, "load.id: allowed: key, value, json: $.PATH, sql: EXPRESSION"),
     ({"outputs": {"enriched": {}}, "model": None, "load": {"id": "key"}}, "load.id: not without `input` in [outputs]"),
     (

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.harness.model.contract import BAIT
 from onceproof.harness.record.results import Results
 from onceproof.verifiers.verify import verify
 from tests.unit.described_run import MODEL, STEPS, TOTALS, DescribedRun
@@ -40,6 +41,12 @@ def lose(run: DescribedRun) -> None:
 
 def repeat(run: DescribedRun) -> None:
     run.insert_output(run.outputs[7], after=run.outputs[7]["offset"], counted=True)
+
+
+def eat_bait(run: DescribedRun) -> None:
+    """An output was made from an input that the generator had aborted."""
+    of_bait = {"number": BAIT + 3, "source_partition": None, "source_offset": None}
+    run.insert_output({**run.outputs[7], **of_bait}, after=run.outputs[7]["offset"], counted=True)
 
 
 def elsewhere(run: DescribedRun) -> None:
@@ -77,6 +84,7 @@ CASES: list[tuple[Callable[[DescribedRun], None], dict[str, object], dict[str, i
     (repeat, {"level": 0}, {}),
     (repeat, {"level": 1}, {"duplicate": 2}),
     (repeat, {"level": 2}, {"duplicate": 2}),
+    (eat_bait, {"level": 1}, {"aborted-read": 1}),
     (write_wrong, {"level": 1}, {}),
     (write_wrong, {"level": 2}, {"corrupted": 1}),
     (end_wrong, {"level": 0, "model": TOTALS}, {"wrong-aggregate": 1}),

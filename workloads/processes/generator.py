@@ -26,6 +26,7 @@ from onceproof.harness.record import payload
 from onceproof.harness.record.tables import LEDGER, LOAD
 from onceproof.workloads import load
 from onceproof.workloads.processes import parts
+from onceproof.workloads.processes.bait import Bait
 from onceproof.workloads.processes.child import Child
 
 _PART_RECORDS = 50_000
@@ -80,6 +81,7 @@ class Generator:
         self._grouping_of: dict[bytes | None, int] = {}
         self._sent: dict[int, tuple[int, int, int]] = {}  # not acknowledged yet: number → partition, digest, grouping
         self._producer = Producer(producer_config(config))
+        self._bait = Bait(config, self._load, producer_config(config)) if config.get("aborted") else None
         self.sent = 0
 
     def run(self) -> None:
@@ -90,6 +92,8 @@ class Generator:
         tail = round(rate * config["tail_s"])
         if not self._child.begun.wait(_BEGIN_DEADLINE_S):
             sys.exit(f"the command `begin` did not come within {_BEGIN_DEADLINE_S} s")
+        if self._bait is not None:
+            self._bait.start()
         started = time.monotonic()
         reported = 0.0
         end = most
@@ -157,6 +161,8 @@ class Generator:
         self._ledger.add(number, partition, offset, digest, grouping, acknowledged=error is None)
 
     def _finish(self) -> None:
+        if self._bait is not None:
+            self._bait.finish()
         left = self._producer.flush(_FLUSH_DEADLINE_S)
         if left:  # these inputs are missing from the ledger, so there must be no end mark
             self._child.emit(
@@ -166,7 +172,8 @@ class Generator:
         self._ledger.write()
         if self._config["load"]:
             self._write_kept()
-        self._child.emit("finished", records=self.sent, acknowledged=self._ledger.acknowledged)
+        bait = {} if self._bait is None else {"bait": self._bait.sent}
+        self._child.emit("finished", records=self.sent, acknowledged=self._ledger.acknowledged, **bait)
 
 
 def producer_config(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -158,9 +158,13 @@ class Filled(ProcessEvent):
 
 
 class Finished(ProcessEvent):
-    """A generator, filler or observer has finished; an observer reports its topic."""
+    """A generator, filler or observer has finished; an observer reports its topic.
+
+    `bait` is how many inputs a generator has aborted on purpose; None if it was not asked to.
+    """
 
     kind: ClassVar = "finished"
     records: int
     acknowledged: int | None = None
+    bait: int | None = None
     topic: str | None = None
