@@ -76,7 +76,7 @@ final class Decoder {
                     one.put("partition", partition.index()).put("producerId", batch.producerId());
                     one.put("producerEpoch", batch.producerEpoch()).put("baseSequence", batch.baseSequence());
                     one.put("records", batch.lastOffset() - batch.baseOffset() + 1);
-                    one.put("transactional", batch.isTransactional());
+                    one.put("transactional", batch.isTransactional()).put("crc", batch.checksum());
                 }
             }
         }));
