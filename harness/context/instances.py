@@ -38,7 +38,12 @@ class Instances(Workers):
         self._groups: dict[int, int] = {}
         self._paused: dict[int, list[str]] = {}  # an instance: the stops at which it may go on when it is resumed
         topics = TopicNames(self._cluster.admin.topic_names)
-        self._narration = Narration(self._narrated, read=lambda _: self._names.input, named=topics.named)
+        self._narration = Narration(
+            self._narrated,
+            read=lambda _: self._names.input,
+            named=topics.named,
+            transactional=self._workload.claim.transactional,
+        )
 
     @property
     def narrator(self) -> Narrator:
@@ -180,10 +185,11 @@ class Narration:
         *,
         read: Callable[[int], str],
         named: Callable[[Any], Any],
+        transactional: bool,
     ) -> None:
         """`read` is as for the narrator; `named` adds the names of topics to a body (`TopicNames`)."""
         self._named = named
-        self.narrator = Narrator(read=read, emit=emit)
+        self.narrator = Narrator(read=read, emit=emit, transactional=transactional)
         self._count = itertools.count()
         self._waiting: list[tuple[float, int, Callable[[], None]]] = []
         self._asked: dict[tuple[str, int, int], tuple[Mapping[str, Any], Any]] = {}

@@ -98,9 +98,11 @@ def _check_described(scenario: _Scenario, where: str) -> None:
     """Check that either a workload is named or the outputs of an application are described, and that this fits."""
     named = scenario.workload.name
     if not scenario.outputs:
-        only = [key for key in ("load", "model") if key in scenario.model_fields_set]
-        if only or (scenario.app is not None and scenario.app.position != "in-transaction"):
-            raise BadInput(f"{where}: {only[0] if only else 'app.position'}: allowed only with tables [outputs.TOPIC]")
+        only: list[str] = sorted({"load", "model"} & scenario.model_fields_set)
+        if scenario.app is not None:
+            only += [f"app.{key}" for key in ("transactional", "position") if key in scenario.app.model_fields_set]
+        if only:
+            raise BadInput(f"{where}: {only[0]}: allowed only with tables [outputs.TOPIC]")
         if not named:
             allowed = f"{', '.join(registry.names('workload'))}; with [app] also tables [outputs.TOPIC]"
             raise BadInput(f"{where}: workload.name: missing; allowed: {allowed}")
@@ -123,13 +125,17 @@ def _check_app(scenario: _Scenario, workload: Workload, where: str) -> None:
     if workload.intermediate_topic or workload.aggregate:
         says = f"{scenario.workload.name}; allowed with [app]: a workload without totals and without a second service"
         raise BadInput(f"{where}: workload.name: {says}")
-    if workload.wiring.assignment != "group" or not workload.claim.transactional:
+    if workload.wiring.assignment != "group" or not (workload.claim.transactional or workload.contract):
         says = f"{scenario.workload.name}; allowed with [app]: a workload with a group and transactions"
         raise BadInput(f"{where}: workload.name: {says}")
     for index, fault in enumerate(scenario.faults):
         if fault.name in _OF_WORKERS:
             says = f"{fault.name}: not with [app], {_OF_WORKERS[fault.name]}"
             raise BadInput(f"{where}: faults[{index}].name: {says}")
+        if fault.stops and not workload.claim.transactional:
+            raise BadInput(
+                f"{where}: faults[{index}].when: not with an application without transactions; allowed: at_s"
+            )
         if any(when.phase == "polled" for when in fault.stops.values()):
             says = "polled: not with [app], since no request tells what it has polled; allowed: " + ", ".join(
                 SEEN_PHASES

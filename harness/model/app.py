@@ -28,6 +28,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.outputs import Position
 from onceproof.harness.model.spec import Strict
+from onceproof.harness.model.workload import Claim
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _PLAIN = ("bootstrap", "build", "classpath", "group", "instance", "prefix", "python", "state", "transactional_id")
@@ -78,6 +79,8 @@ class AppSpec(Strict):
     - `java`: the Java program and libraries in `{classpath}`.
     - `state`: whether the folder `{state}` is kept when an instance starts again, or is empty then.
     - `stop_s`: the time in seconds that an instance has to end after SIGTERM; then it is killed.
+    - `transactional`: with `[outputs]`, whether it writes in transactions. What it has done then follows from the
+      offsets that its group commits, and no fault can begin at a phase of a transaction.
     - `position`: with `[outputs]`, what it claims of the offsets that its group commits: each is in the transaction of
       the outputs that were made from the same input (`in-transaction`); or in some transaction, as of an application
       with several steps (`transactional`); or anywhere (`group`).
@@ -89,6 +92,7 @@ class AppSpec(Strict):
     java: JavaSpec | None = None
     state: Literal["kept", "wiped"] = "kept"
     stop_s: Annotated[float, Field(gt=0, le=120)] = 20.0
+    transactional: bool = True
     position: Position = "in-transaction"
 
     @model_validator(mode="after")
@@ -103,6 +107,11 @@ class AppSpec(Strict):
                 if name == "build" and not self.build:
                     raise ValueError("{build}: allowed only with a key build")
         return self
+
+    @property
+    def claim(self) -> Claim:
+        """What the application promises, whatever it does."""
+        return Claim(transactional=self.transactional, position=self.position if self.transactional else "group")
 
     def prepare(self) -> None:
         """Build and download what an instance needs. Raises BadInput, or HarnessError when a download fails."""

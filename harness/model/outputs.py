@@ -149,10 +149,8 @@ def problem(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec 
     return ""
 
 
-def workload(
-    load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec | None, position: Position
-) -> Workload:
-    """Return the workload that these tables describe. `position` is what the application claims of its offsets."""
+def workload(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec | None, claim: Claim) -> Workload:
+    """Return the workload that these tables describe. `claim` is what the application promises."""
     first = next(iter(outputs.values()))
     made = Contract(
         load=load.value,
@@ -172,7 +170,7 @@ def workload(
         about="What the tables [outputs] and [model] of the scenario say.",
         expected=_expected(outputs, made),
         topics=tuple(outputs),
-        claim=Claim(position=position),
+        claim=claim,
         identity="0L",
         contract=made,
     )

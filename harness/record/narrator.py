@@ -13,6 +13,8 @@ The journal has what a client sent and what it was told (`harness/context/journa
     a response of these with an error that a client must report      error (`record/refusals.py`)
     the response of SyncGroup or ConsumerGroupHeartbeat              assigned
 
+Of an application without transactions, each OffsetCommit that succeeded is told as a transaction that was committed.
+
 A client repeats an EndTxn of which it got no answer, or a retriable error; that is the same transaction, which has gone
 on from the phase at which the first one waits. A transaction whose EndTxn was never answered has no outcome before its
 client begins the next one; it is `info` then. What cannot be seen is what a worker polled: a transaction's inputs begin
@@ -27,15 +29,8 @@ from onceproof.harness.record.assignments import assigned
 from onceproof.harness.record.refusals import refusals
 
 _SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT = 14, 68
-_PRODUCE, _OFFSET_FETCH, _INIT_PRODUCER_ID, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TXN, _TXN_OFFSET_COMMIT = (
-    0,
-    9,
-    22,
-    24,
-    25,
-    26,
-    28,
-)
+_PRODUCE, _OFFSET_COMMIT, _OFFSET_FETCH = 0, 8, 9
+_INIT_PRODUCER_ID, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TXN, _TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS
 _RETRIABLE = (14, 15, 16, 51)
 _NONE = 0
@@ -82,8 +77,8 @@ class Narrator:
     ids in its group, and `transactional_ids` to the id of its last transaction.
     """
 
-    def __init__(self, *, read: Callable[[int], str], emit: Emit) -> None:
-        self._read, self._emit = read, emit
+    def __init__(self, *, read: Callable[[int], str], emit: Emit, transactional: bool = True) -> None:
+        self._read, self._emit, self._transactional = read, emit, transactional
         self._processes: dict[int, _Process] = {}
         self.batches: dict[tuple[Any, ...], Owner] = {}
         self.positions: dict[tuple[Any, ...], list[Owner]] = {}
@@ -147,6 +142,8 @@ class Narrator:
             self._fetched(process, response)
         elif row["api"] in (_SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT):
             self._assigned(process, response, row["answered"])
+        elif row["api"] == _OFFSET_COMMIT and not self._transactional:
+            self._committed(process, body, response, row["answered"])
         elif transaction is None:
             return
         elif row["api"] == _PRODUCE:
@@ -238,6 +235,17 @@ class Narrator:
             return
         if mine := sorted(assigned(assignment).get(self._read(process.worker), ())):
             self._tell(process, at, "assigned", partitions=mine)
+
+    def _committed(self, process: _Process, asked: Mapping[str, Any], told: Mapping[str, Any], at: float) -> None:
+        """Tell that offsets of the input were committed outside of transactions, if the response says so."""
+        answers = list(self._read_by(process.worker, told))
+        if not answers or any(each["errorCode"] != _NONE for each in answers):
+            return
+        number = self._numbers[process.worker] = self._numbers.get(process.worker, 0) + 1
+        done = _Transaction(process.worker, process.incarnation, number)
+        self._positions(done, asked)
+        self._tell(process, at, "begin", transaction=number)
+        self._end(process, done, at, "ok")
 
     def _given_up(self, process: _Process, transaction: _Transaction, at: float) -> None:
         """Tell how a transaction ended that its client will not end, unless that is told already."""

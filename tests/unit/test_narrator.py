@@ -8,7 +8,8 @@ import pytest
 
 from onceproof.harness.record.narrator import Narrator
 
-PRODUCE, OFFSET_FETCH, SYNC_GROUP, INIT, ADD, ADD_OFFSETS, END, TXN_OFFSET, HEARTBEAT = 0, 9, 14, 22, 24, 25, 26, 28, 68
+PRODUCE, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP, INIT = 0, 8, 9, 14, 22
+ADD, ADD_OFFSETS, END, TXN_OFFSET, HEARTBEAT = 24, 25, 26, 28, 68
 FENCED, NOT_COORDINATOR = 90, 16
 ID = {"transactionalId": "app"}
 PRODUCER = {"producerId": 4000, "producerEpoch": 2}
@@ -345,3 +346,30 @@ def test_whose_member_ids_and_transactional_ids(client: Client) -> None:
     client.send(TXN_OFFSET, {**ID, "memberId": "three"}, {})
     assert client.narrator.members == {0: {"one", "two"}}
     assert client.narrator.transactional_ids == {0: "app"}
+
+
+def test_committed_offsets_of_an_application_without_transactions(client: Client) -> None:
+    client.narrator = Narrator(
+        read=lambda _: "in", emit=lambda _, event: client.told.append(event), transactional=False
+    )
+    client.narrator.started(0, 1)
+
+    def commit(position: int, topic: str = "in", error: int = 0) -> None:
+        asked = {"partitionIndex": 3, "committedOffset": position}
+        told = {"partitionIndex": 3, "errorCode": error}
+        topics = ([{"name": topic, "partitions": [each]}] for each in (asked, told))
+        client.send(OFFSET_COMMIT, {"topics": next(topics)}, {"topics": next(topics)})
+
+    commit(12, error=25)
+    commit(12, topic="other")
+    assert client.told == []
+    commit(12)
+    commit(30)
+    assert client.kinds() == ["begin", "ok", "begin", "ok"]
+    assert client.last()["sources"] == {"3": (12, 30)} and client.last()["transaction"] == 2
+
+
+def test_offsets_outside_of_transactions_are_no_transaction(client: Client) -> None:
+    topics = [{"name": "in", "partitions": [{"partitionIndex": 3, "committedOffset": 12, "errorCode": 0}]}]
+    client.send(OFFSET_COMMIT, {"topics": topics}, {"topics": topics})
+    assert client.told == []
