@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,7 +17,7 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	session, err := kgo.NewGroupTransactSession(
-		kgo.SeedBrokers(os.Getenv("BOOTSTRAP")),
+		kgo.SeedBrokers(strings.Split(os.Getenv("BOOTSTRAP"), ",")...),
 		kgo.ConsumerGroup(os.Getenv("GROUP")),
 		kgo.ConsumeTopics(os.Getenv("SOURCE")),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),

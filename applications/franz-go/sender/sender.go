@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,7 +19,7 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(os.Getenv("BOOTSTRAP")),
+		kgo.SeedBrokers(strings.Split(os.Getenv("BOOTSTRAP"), ",")...),
 		kgo.ConsumerGroup(os.Getenv("GROUP")),
 		kgo.ConsumeTopics(os.Getenv("SOURCE")),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
