@@ -292,6 +292,7 @@ def test_requests_are_a_table_where_a_scenario_wants_them(tmp_path: Path) -> Non
 def test_what_an_application_wrote_is_named_by_its_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named: list[Any] = []
     monkeypatch.setattr(owners, "named", lambda *about: named.append(about[2]))
+    monkeypatch.setattr(owners, "places", lambda *_: None)
     still = StillContext()
     data = logs(tmp_path / "data", still)
     still.context.cluster.log_dirs = lambda: data  # type: ignore[method-assign]

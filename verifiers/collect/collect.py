@@ -79,11 +79,11 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     counts: Counter[str] = Counter()
     log = _of_log(context, partitions, facts, tables) if "log-access" in context.cluster.system.capabilities else []
     outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed", folder / "ledger")
-    inputs = read_inputs(spark, bootstrap, context, pinned) if mode == "full" else None
+    inputs = partial(read_inputs, spark, bootstrap, context, pinned)
     if narrator := context.workers.narrator:
         counts["batches"] = dict(log)["batches"]()
         log = [each for each in log if each[0] != "batches"]  # speed: they have been written
-        places = owners.places(spark, folder / "ledger", inputs)
+        places = owners.places(spark, folder / "ledger", inputs() if mode == "full" else None)
         senders = owners.ranges(narrator, tables / "batches.parquet", pinned)
         outputs = {
             role: owners.named(spark, frame, senders.get(context.names.topic(role), []), places)
@@ -94,8 +94,8 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
         for role, frame in outputs.items()
     ]
     work += log
-    if inputs is not None:
-        work.append(("inputs", partial(_write, inputs, tables / "inputs.parquet")))
+    if mode == "full":
+        work.append(("inputs", partial(_write, inputs(), tables / "inputs.parquet")))
     if context.plan.scenario.collect.requests or narrator:
         work.append(("requests", lambda: context.requests.write(tables / "requests.parquet", admin.topic_names())))
 
