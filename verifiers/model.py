@@ -33,57 +33,52 @@ _KEY = ["topic", "key"]
 
 
 def _judge(tables: Tables) -> Judged:
-    compare = modelled.of(tables).compare
-    if compare == "each":
+    if modelled.of(tables).compare == "each":
         return Judged(compared=tables.sizes("outputs"), findings=_each(tables))
     if inputs.lost(tables) is not None or inputs.strangers(tables) is not None:
         return Judged(compared={})
-    should = modelled.rows(tables)
-    there = _standing(tables)
-    if compare == "final-per-key":
-        latest = F.max_by(F.struct("offset", "result"), "offset").alias("last")
-        there = there.groupBy(*_KEY, "partition").agg(latest).select(*_KEY, "partition", "last.*")
-        there = there.where("result IS NOT NULL")  # a tombstone: the key is gone
-        on = _KEY
-    else:
-        of_key = "OVER (PARTITION BY topic, key ORDER BY {}) AS nth"
-        there = there.selectExpr("*", f"row_number() {of_key.format('partition, offset')}")
-        should = should.selectExpr("*", f"row_number() {of_key.format('number')}")
-        on = [*_KEY, "nth"]
+    should, there = (_but_explained(tables, frame) for frame in (modelled.rows(tables), modelled.outputs(tables)))
     counted = {"keys": should.select(*_KEY).distinct().count(), **tables.sizes("outputs")}
-    return Judged(compared=counted, findings=_different(tables, should, there, on))
+    if modelled.of(tables).compare == "final-per-key":
+        return Judged(compared=counted, findings=_different(tables, should, _final(there), _KEY))
+    of_key = "row_number() OVER (PARTITION BY topic, key ORDER BY {}) AS nth"
+    should = should.selectExpr("*", of_key.format("number"))
+    there = there.selectExpr("*", of_key.format("partition, offset"))
+    return Judged(compared=counted, findings=_different(tables, should, there, [*_KEY, "nth"]))
 
 
 def _each(tables: Tables) -> list[Finding]:
     """Return the finding of outputs that are none of those of their input, where each of these counts once."""
     same = ["topic", "number", "result"]
     nth = "row_number() OVER (PARTITION BY topic, number, result ORDER BY {}) AS nth"
-    fitting = suspects.fitting(tables)
-    told_of = modelled.outputs(tables).select(*PLACE, "key", "result")
-    outputs = fitting.join(told_of, PLACE).selectExpr("*", nth.format("partition, offset"))
+    contents = modelled.outputs(tables).select(*PLACE, "result")
+    outputs = suspects.fitting(tables).join(contents, PLACE).selectExpr("*", nth.format("partition, offset"))
     should = modelled.rows(tables).select(*same).selectExpr("*", nth.format("1"))
     alike = [F.col(f"o.{name}").eqNullSafe(F.col(f"s.{name}")) for name in (*same, "nth")]
     wrong = outputs.alias("o").join(should.alias("s"), alike, "left_anti")
     return finding(tables, "corrupted", _EACH, wrong, partial(_output, tables))
 
 
-def _standing(tables: Tables) -> DataFrame:
-    """Return the outputs that are compared by key: none of a key of which another finding explains an output."""
-    outputs, explained = modelled.outputs(tables), causes.outputs(tables)
+def _but_explained(tables: Tables, frame: DataFrame) -> DataFrame:
+    """Return the rows of all keys but those of which another finding explains an output."""
+    explained = causes.outputs(tables)
     if explained is None:
-        return outputs
-    keys = outputs.join(explained.select(*PLACE), PLACE, "left_semi").select(*_KEY).distinct()
-    return outputs.join(keys, _KEY, "left_anti")
+        return frame
+    keys = modelled.outputs(tables).join(explained.select(*PLACE), PLACE, "left_semi").select(*_KEY).distinct()
+    return frame.join(keys, _KEY, "left_anti")
+
+
+def _final(there: DataFrame) -> DataFrame:
+    """Return the last output of each key in each partition; none of a key whose last record is a tombstone."""
+    last = F.max_by(F.struct("offset", "result"), "offset").alias("last")
+    latest = there.groupBy(*_KEY, "partition").agg(last).select(*_KEY, "partition", "last.*")
+    return latest.where("result IS NOT NULL")
 
 
 def _different(tables: Tables, should: DataFrame, there: DataFrame, on: list[str]) -> list[Finding]:
     """Return the finding of outputs by key that differ from the model, and of those that are missing."""
     holes = completeness.frame(tables).where("topic != 'input'").select("topic").distinct()
-    explained = causes.outputs(tables)
     right = should.select(*on, F.col("result").alias("should"), F.lit(True).alias("modelled"))
-    if explained is not None:
-        keys = modelled.outputs(tables).join(explained.select(*PLACE), PLACE, "left_semi").select(*_KEY).distinct()
-        right = right.join(keys, _KEY, "left_anti")
     both = there.join(right, on, "full").join(F.broadcast(holes), "topic", "left_anti")
     wrong = both.where("NOT (result <=> should) OR modelled IS NULL OR offset IS NULL")
     order = ("topic", "key", "partition", "offset")
