@@ -4,6 +4,7 @@ A scenario names the target of a fault by its role, which is resolved when the f
 
     broker-2  controller-1                     the node of that number (broker-random: the plan chooses the number)
     leader:input/0  leader:output/3            the leader of that partition
+    follower-1:output/3  follower-2:output/3   its other replicas, by their numbers
     transaction-coordinator:worker-0           the coordinator of that worker's transactional id
     group-coordinator                          the coordinator of the workers' group
     controller-leader                          the leader of the KRaft quorum
@@ -82,10 +83,12 @@ class FaultContext:
         numbered = re.fullmatch(r"(broker|controller)-(\d)", role)
         if numbered:
             return "".join(numbered.groups())
-        if kind == "leader":
+        if kind in ("leader", "follower-1", "follower-2"):
             topic, _, partition = of.partition("/")
-            leader = admin.partitions(self.names.topic(topic))[int(partition)].leader
-            return None if leader is None else topology.node_of(leader)
+            state = admin.partitions(self.names.topic(topic))[int(partition)]
+            followers = sorted(set(state.replicas) - {state.leader})
+            number = state.leader if kind == "leader" else followers[int(kind[-1]) - 1]
+            return None if number is None or state.leader is None else topology.node_of(number)
         if kind == "transaction-coordinator":
             worker = int(of.removeprefix("worker-"))
             return topology.node_of(admin.transaction(self.workers.transactional_id(worker)).coordinator)

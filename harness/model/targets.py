@@ -14,11 +14,11 @@ from onceproof.harness.model.spec import FaultSpec, WorkloadSpec
 from onceproof.harness.model.workload import Workload
 
 NODE_ROLE = (
-    r"broker-([1-3]|random)|controller-([1-3]|random)|leader:[a-z-]+/[0-9]{1,3}|transaction-coordinator:worker-[0-3]"
+    r"broker-([1-3]|random)|controller-([1-3]|random)|leader:[a-z-]+/[0-9]{1,3}|follower-[12]:[a-z-]+/[0-9]{1,3}|transaction-coordinator:worker-[0-3]"
     r"|group-coordinator|controller-leader"
 )
 _WORKER = re.compile(r"(?:.*:)?worker-(\d+)")
-_LEADER = re.compile(r"leader:(.+)/(\d+)")
+_LEADER = re.compile(r"(?:leader|follower-[12]):(.+)/(\d+)")
 
 
 def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | None:

@@ -214,3 +214,18 @@ def test_a_bug_of_kafka_streams(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, n
 def test_an_application_in_go(chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
     results = chaos.run(described("franz-go", "app.toml", monkeypatch, KILLED))
     assert (results.headline, results.reasons) == ("valid", [])
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("go") is None, reason="the Go toolchain is not installed")
+@pytest.mark.parametrize(("name", "result"), [("franz-go-1217", "proved"), ("franz-go-1217-fixed", "refuted")])
+def test_a_bug_of_franz_go(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, name: str, result: str) -> None:
+    assert chaos.run(described("franz-go", f"{name}.toml", monkeypatch)).result == result
+
+
+@pytest.mark.long
+def test_a_late_marker_is_found_without_a_word_of_the_application(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = chaos.run(described("confluent-kafka", "late-marker.toml", monkeypatch))
+    assert found(results)[:2] == ("invalid", {"aborted-read", "torn-transaction"})
