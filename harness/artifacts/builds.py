@@ -16,23 +16,24 @@ _DEADLINE_S = 600
 _SAID_MAX = 400
 
 
-def folder(command: Sequence[str]) -> Path:
-    """Return the folder `{build}` of a command in the present working folder."""
-    digest = hashlib.sha256("\0".join((str(Path.cwd()), *command)).encode()).hexdigest()[:8]
-    return builds_dir() / f"{Path.cwd().name}-{digest}"
+def folder(command: Sequence[str], place: Path) -> Path:
+    """Return the folder `{build}` of a command with the working folder `place`."""
+    digest = hashlib.sha256("\0".join((str(place), *command)).encode()).hexdigest()[:8]
+    return builds_dir() / f"{place.name}-{digest}"
 
 
-def built(command: Sequence[str]) -> Path:
-    """Run a command that builds an application, and return the folder that it has filled.
+def built(command: Sequence[str], place: Path) -> Path:
+    """Run a command that builds an application in its working folder, and return the folder that it has filled.
 
     Raises BadInput when its program is missing, or with the last lines of its output when it fails.
     """
     if shutil.which(command[0]) is None:
         raise BadInput(f"app.build: {command[0]!r:.80}: no such program; allowed: one that is installed")
-    target = made(folder(command))
+    target = made(folder(command, place))
     try:
         done = subprocess.run(
             [each.replace("{build}", str(target)) for each in command],
+            cwd=place,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -103,7 +103,8 @@ class Instances(Workers):
             shutil.rmtree(state, ignore_errors=True)
         state.mkdir(parents=True, exist_ok=True)
         command, env = app.filled(self._names, worker, bootstrap=bootstrap, state=state)
-        config = {"command": command, "env": dict(env), "stop_s": app.stop_s, "client_config": {}}
+        about = {"command": command, "env": dict(env), "folder": str(app.place)}
+        config = {**about, "stop_s": app.stop_s, "client_config": {}}
         self._groups.pop(worker, None)
         self._narration.started(worker, incarnation)
         # No number of its own: the numbers of a worker's events are those of what the requests tell.

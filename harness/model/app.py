@@ -47,17 +47,17 @@ class JavaSpec(Strict):
     jars: Annotated[tuple[Artifact, ...], Field(strict=False, max_length=20)] = ()
     sources: Annotated[tuple[Word, ...], Field(strict=False, max_length=100)] = ()
 
-    def classpath(self) -> str:
-        """Return the class path; what is missing is downloaded and compiled.
+    def classpath(self, folder: Path) -> str:
+        """Return the class path; what is missing is downloaded and compiled. `folder` is that of the sources.
 
         Raises BadInput when a file or an artifact does not exist, and HarnessError when the download fails or the files
         do not compile.
         """
-        folder = jars.artifacts(self.jars) if self.jars else None
-        there = sorted(folder.glob("*.jar")) if folder else []
-        found = [f"{folder}/*"] if folder else []
+        libraries = jars.artifacts(self.jars) if self.jars else None
+        there = sorted(libraries.glob("*.jar")) if libraries else []
+        found = [f"{libraries}/*"] if libraries else []
         if self.sources:
-            files = [Path(each) for each in self.sources]
+            files = [folder / each for each in self.sources]
             if missing := next((each for each in files if not each.is_file()), None):
                 raise BadInput(f"app.java.sources: {missing}: no such file")
             found.append(str(jars.compiled("app", files, there)))
@@ -67,8 +67,9 @@ class JavaSpec(Strict):
 class AppSpec(Strict):
     """The table `[app]`.
 
-    - `command`: the program and its arguments; a program without `/` is looked for on PATH, and the working folder is
-      that of the `onceproof` command.
+    - `command`: the program and its arguments; a program without `/` is looked for on PATH.
+    - `folder`: the working folder of command and build, and that of Java sources, relative to that of the `onceproof`
+      command (default: the same).
     - `build`: a program and its arguments that are run once before a run, such as a compiler. The folder `{build}` is
       for what it makes; it is kept in the cache.
     - `env`: environment variables, in addition to those of the `onceproof` command. Values and arguments may contain
@@ -87,6 +88,7 @@ class AppSpec(Strict):
     """
 
     command: Annotated[tuple[Word, ...], Field(strict=False, min_length=1, max_length=100)]
+    folder: Word = "."
     build: Annotated[tuple[Word, ...], Field(strict=False, max_length=100)] = ()
     env: dict[Variable, Annotated[str, Field(max_length=4_000)]] = Field(default={})
     java: JavaSpec | None = None
@@ -109,16 +111,23 @@ class AppSpec(Strict):
         return self
 
     @property
+    def place(self) -> Path:
+        """The working folder of an instance."""
+        return Path(self.folder).absolute()
+
+    @property
     def claim(self) -> Claim:
         """What the application promises, whatever it does."""
         return Claim(transactional=self.transactional, position=self.position if self.transactional else "group")
 
     def prepare(self) -> None:
         """Build and download what an instance needs. Raises BadInput, or HarnessError when a download fails."""
+        if not self.place.is_dir():
+            raise BadInput(f"app.folder: {self.folder:.200}: no such folder")
         if self.build:
-            builds.built(self.build)
+            builds.built(self.build, self.place)
         if self.java is not None:
-            self.java.classpath()
+            self.java.classpath(self.place)
 
     def unknown_topic(self, topics: tuple[str, ...]) -> str:
         """Return the first topic that is named here and that the workload does not have; empty if there is none."""
@@ -132,8 +141,8 @@ class AppSpec(Strict):
         """Return command and environment of an instance. `state` is its folder."""
         values = {
             "bootstrap": bootstrap,
-            "build": str(builds.folder(self.build)) if self.build else "",
-            "classpath": self.java.classpath() if self.java else "",
+            "build": str(builds.folder(self.build, self.place)) if self.build else "",
+            "classpath": self.java.classpath(self.place) if self.java else "",
             "group": names.group,
             "instance": str(instance),
             "prefix": names.prefix,

@@ -153,7 +153,8 @@ def _program(scenario: Scenario) -> str:
     if scenario.app is None or "{" in scenario.app.command[0]:
         return ""
     program = scenario.app.command[0]
-    if shutil.which(program, path=scenario.app.env.get("PATH")):
+    named = str(scenario.app.place / program) if "/" in program else program
+    if shutil.which(named, path=scenario.app.env.get("PATH")):
         return ""
     return f"app.command: {program!r:.80}: no such program; allowed: a file that can be executed, or a name on PATH"
 

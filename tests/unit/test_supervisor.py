@@ -31,7 +31,8 @@ class Instance:
     def __init__(self, folder: Path, *command: str) -> None:
         self.events: list[dict[str, Any]] = []
         self.codes: list[int] = []
-        config = {"command": list(command), "env": {"WORD": "from the scenario"}, "stop_s": 1.0, "client_config": {}}
+        about = {"command": list(command), "env": {"WORD": "from the scenario"}, "folder": str(folder)}
+        config = {**about, "stop_s": 1.0, "client_config": {}}
         self.child = Child(
             processes.SUPERVISOR,
             config,

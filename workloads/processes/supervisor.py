@@ -30,6 +30,7 @@ class Supervisor:
         self._process = subprocess.Popen(
             host.ending_with_parent(self._config["command"]),
             env={**os.environ, **self._config["env"]},
+            cwd=self._config["folder"],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
