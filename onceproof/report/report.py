@@ -23,6 +23,7 @@ from onceproof.report.junit import Case, junit
 
 _PHASES = TypeAdapter(dict[str, float])
 _PHASES_BYTES_MAX = 1_000_000
+_SAID_BYTES, _SAID_LINES = 4_000, 8  # of each process of an application
 
 
 def write(folder: Path) -> Path:
@@ -50,6 +51,7 @@ def write(folder: Path) -> Path:
         own_errors=_own_errors(events),
         phases=_phases(folder / "phases.json"),
         classes=_classes(judged),
+        said=_said(folder / "processes") if scenario.app is not None else {},
     )
     files.write(target, page)
     files.write(cases, junit("onceproof", [_case(judged)]))
@@ -62,6 +64,20 @@ def _classes(results: Results) -> dict[str, list[str]]:
     for cls, how in results.classes.items():
         found.setdefault(how, []).append(cls)
     return dict(sorted(found.items(), key=lambda each: -len(each[1])))
+
+
+def _said(folder: Path) -> dict[str, str]:
+    """Return the last lines that each process of an application has printed, by its name."""
+    found = {}
+    for path in sorted(folder.glob("worker-*.log")):
+        try:
+            with path.open("rb") as log:
+                log.seek(max(0, path.stat().st_size - _SAID_BYTES))
+                lines = log.read().decode(errors="replace").splitlines()[-_SAID_LINES:]
+        except OSError:  # it is no part of the verdict, so the report does without it
+            continue
+        found[path.stem] = "\n".join(lines)
+    return {name: said for name, said in found.items() if said}
 
 
 def _phases(path: Path) -> dict[str, float]:

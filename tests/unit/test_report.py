@@ -2,18 +2,23 @@
 
 import html
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onceproof.harness.record import manifest, own_errors
 from onceproof.harness.record.results import Results
 from onceproof.report import report
+from tests.unit.described_run import DescribedRun
 from tests.unit.good_run import GoodRun
 
 
-def page(run: GoodRun, folder: Path) -> str:
-    """The report of a run that was judged to be valid."""
+def page(run: GoodRun, folder: Path, printed: str = "", **more: Any) -> str:
+    """The report of a run that was judged to be valid; `printed` is what its first worker has printed."""
     run.write(folder)
+    if printed:
+        (folder / "processes").mkdir()
+        (folder / "processes" / "worker-0.1.log").write_text(printed)
     Results(
         name="good",
         seed=1,
@@ -26,6 +31,7 @@ def page(run: GoodRun, folder: Path) -> str:
         checks=[],
         counts={},
         versions={},
+        **more,
     ).write(folder / "results.json")
     manifest.seal_results(folder)
     return html.unescape(report.write(folder).read_text())
@@ -56,3 +62,17 @@ def test_each_of_them_has_a_meaning() -> None:
     codes = {value for value in vars(own_errors).values() if isinstance(value, str) and value.startswith("onceproof:")}
     assert codes == set(own_errors.MEANING)
     assert len(codes) == 3
+
+
+def test_the_level_of_proof_and_what_each_class_rests_on(good_run: GoodRun, tmp_path: Path) -> None:
+    classes = {"lost": "by presence", "phantom": "not judged", "duplicate": "by presence"}
+    said = page(good_run, tmp_path / "run", level=0, classes=classes)
+    assert "valid at level 0</span>" in said and "Level 0 of proof: the outputs were not compared" in said
+    assert "<td>by presence<td>lost, duplicate</tr>" in said and "<td>not judged<td>phantom</tr>" in said
+
+
+def test_what_an_application_printed_last(good_run: GoodRun, tmp_path: Path) -> None:
+    printed = "".join(f"line {number}\n" for number in range(1_000)) + "<the last one>\n"
+    said = page(DescribedRun(0), tmp_path / "run", printed)
+    assert "line 999\n<the last one></pre>" in said and "line 980" not in said
+    assert "printed last" not in page(good_run, tmp_path / "other", printed)
