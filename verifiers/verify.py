@@ -72,8 +72,8 @@ def verify(
         )
     files.replaceable(folder / "results.json")
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
-    declared = declaration.read(folder)
     damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]
+    declared = None if damage else declaration.read(folder)
     judged: list[CheckResult] = []
     counts: dict[str, int] = {}
     mode: Mode = "full"
@@ -116,9 +116,9 @@ def verify(
         counts=counts,
         versions=versions,
         mode=mode,
-        level=levels.level(declared),
-        classes={} if damage else levels.classes(declared, judged),
-        lints=None if damage else lints.lints(folder, declared, faults=bool(planned.faults)),
+        level=2 if declared is None else levels.level(declared),
+        classes={} if declared is None else levels.classes(declared, judged),
+        lints=None if declared is None else lints.lints(folder, declared, faults=bool(planned.faults)),
         issue=bug.issue if bug else "",
         result=met.result,
     )

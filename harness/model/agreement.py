@@ -41,8 +41,6 @@ class _Scenario(Protocol):
     def client_config(self) -> Mapping[str, Any]: ...
     @property
     def pipeline(self) -> Workload: ...
-    @property
-    def model_fields_set(self) -> set[str]: ...
 
 
 def check(scenario: _Scenario, where: str, *, open_transactions: int) -> None:
@@ -98,9 +96,13 @@ def _check_described(scenario: _Scenario, where: str) -> None:
     """Check that either a workload is named or the outputs of an application are described, and that this fits."""
     named = scenario.workload.name
     if not scenario.outputs:
-        only: list[str] = sorted({"load", "model"} & scenario.model_fields_set)
-        if scenario.app is not None:
-            only += [f"app.{key}" for key in ("transactional", "position") if key in scenario.app.model_fields_set]
+        app = scenario.app
+        only = [
+            *(["load"] if scenario.load != LoadSpec() else []),
+            *(["model"] if scenario.model is not None else []),
+            *(["app.transactional"] if app is not None and not app.transactional else []),
+            *(["app.position"] if app is not None and app.position != "in-transaction" else []),
+        ]
         if only:
             raise BadInput(f"{where}: {only[0]}: allowed only with tables [outputs.TOPIC]")
         if not named:

@@ -54,8 +54,9 @@ def test_a_right_application_is_valid_when_an_instance_is_killed(chaos: Chaos) -
     run = chaos.start(application(KILLED))
     results = run.all()
     assert (found(results), results.reasons) == (("valid", set(), []), [])
-    told = history.read(run.folder / "history.jsonl").of(Outcome, type="ok")
-    assert sum(each.records for each in told) == results.counts["inputs"]
+    told = history.read(run.folder / "history.jsonl").of(Outcome)
+    committed, perhaps = (sum(each.records for each in told if each.type == how) for how in ("ok", "info"))
+    assert results.counts["inputs"] in (committed, committed + perhaps)
     assert results.counts["worker_restarts"] == 1
 
 
