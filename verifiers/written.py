@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from onceproof.harness.record.results import Finding
-from onceproof.harness.record.tables import BATCHES, REQUESTS
+from onceproof.harness.record.tables import REQUESTS
 from onceproof.verifiers import completeness
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.check import REQUESTS as RECORDED
@@ -109,7 +109,6 @@ def _log(tables: Tables) -> dict[Partition, dict[Key, int]]:
 def _judge(tables: Tables) -> Judged:
     path = tables.folder / "tables" / "requests.parquet"
     REQUESTS.check([path])
-    BATCHES.check([tables.folder / "tables" / "batches.parquet"])
     sent = list(acknowledged(pq.read_table(path).to_pylist()))
     differ = list(wrong(sent, _log(tables)))
     samples = [_sample(each, there) for each, there in differ[: tables.samples_max]]

@@ -63,13 +63,8 @@ class _Payload:
         return Record(self._keys.key(number), payload.value(self._seed, number, self._bytes))
 
 
-class _Json:
+class _Json(_Payload):
     """JSON objects with number, key, amount and a text that fills them up to their size."""
-
-    records_max: int | None = None
-
-    def __init__(self, seed: int, keys: payload.Keys, record_bytes: int) -> None:
-        self._seed, self._keys, self._bytes = seed, keys, record_bytes
 
     def record(self, number: int) -> Record:
         key = self._keys.key(number)

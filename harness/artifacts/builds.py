@@ -1,12 +1,13 @@
 """Builds an application with its own toolchain before a run, into a folder of the cache.
 
-built(["go", "build", "-o", "{build}/copier", "."])    → ~/.cache/onceproof/builds/copier-<hash>
+built(("go", "build", "-o", "{build}/copier", "."), place)    → ~/.cache/onceproof/builds/copier-<hash>
 """
 
 import hashlib
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from onceproof.harness.base.errors import BadInput
@@ -22,10 +23,12 @@ def folder(command: Sequence[str], place: Path) -> Path:
     return builds_dir() / f"{place.name}-{digest}"
 
 
-def built(command: Sequence[str], place: Path) -> Path:
+@cache
+def built(command: tuple[str, ...], place: Path) -> Path:
     """Run a command that builds an application in its working folder, and return the folder that it has filled.
 
-    Raises BadInput when its program is missing, or with the last lines of its output when it fails.
+    It is run once in each process of onceproof, however many runs use it. Raises BadInput when its program is missing, or
+    with the last lines of its output when it fails.
     """
     if shutil.which(command[0]) is None:
         raise BadInput(f"app.build: {command[0]!r:.80}: no such program; allowed: one that is installed")

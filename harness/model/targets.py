@@ -14,11 +14,11 @@ from onceproof.harness.model.spec import FaultSpec, WorkloadSpec
 from onceproof.harness.model.workload import Workload
 
 NODE_ROLE = (
-    r"broker-([1-3]|random)|controller-([1-3]|random)|leader:[a-z-]+/[0-9]{1,3}|follower-[12]:[a-z-]+/[0-9]{1,3}|transaction-coordinator:worker-[0-3]"
-    r"|group-coordinator|controller-leader"
+    r"broker-([1-3]|random)|controller-([1-3]|random)|(leader|follower-[12]):[a-z-]+/[0-9]{1,3}"
+    r"|transaction-coordinator:worker-[0-3]|group-coordinator|controller-leader"
 )
 _WORKER = re.compile(r"(?:.*:)?worker-(\d+)")
-_LEADER = re.compile(r"(?:leader|follower-[12]):(.+)/(\d+)")
+_OF_PARTITION = re.compile(r"(?:leader|follower-[12]):(.+)/(\d+)")
 
 
 def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | None:
@@ -39,11 +39,11 @@ def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | Non
 
 
 def _no_such(role: str, work: WorkloadSpec, workload: Workload) -> str | None:
-    worker, leader = _WORKER.fullmatch(role), _LEADER.fullmatch(role)
+    worker, place = _WORKER.fullmatch(role), _OF_PARTITION.fullmatch(role)
     if worker and int(worker[1]) >= work.workers:
         return f"{role}; allowed: worker-0 to worker-{work.workers - 1}"
-    if leader and leader[1] not in (topics := ("input", *workload.topics)):
+    if place and place[1] not in (topics := ("input", *workload.topics)):
         return f"{role}; allowed topics: {', '.join(topics)}"
-    if leader and int(leader[2]) >= work.partitions:
+    if place and int(place[2]) >= work.partitions:
         return f"{role}; allowed partitions: 0 to {work.partitions - 1}"
     return None

@@ -25,9 +25,9 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import payload
 from onceproof.harness.record.tables import LEDGER, LOAD
 from onceproof.workloads import load
-from onceproof.workloads.processes import parts
 from onceproof.workloads.processes.bait import Bait
 from onceproof.workloads.processes.child import Child
+from onceproof.workloads.processes.parts import Parts
 
 _PART_RECORDS = 50_000
 _TICK_S = 0.02
@@ -36,32 +36,25 @@ _FLUSH_DEADLINE_S = 150
 
 
 class Ledger:
-    """Collects rows, and writes them in parts of 50,000.
+    """The inputs that were sent, in parts.
 
     - `acknowledged`: how many of the rows are acknowledged.
     """
 
     def __init__(self, folder: Path, prefix: str = "sent") -> None:
-        self._folder, self._prefix = folder, prefix
-        self._rows: list[tuple[int, int, int | None, int, int, bool]] = []
-        self._part = 0
+        self._parts = Parts(folder, prefix, LEDGER.arrow, most=_PART_RECORDS)
         self.acknowledged = 0
-        folder.mkdir(parents=True, exist_ok=True)
 
     def add(
         self, number: int, partition: int, offset: int | None, digest: int, grouping: int, *, acknowledged: bool
     ) -> None:
         """Add an input; `offset` is None if the client did not report it, `grouping` is the hash of its key."""
-        self._rows.append((number, partition, offset, digest, grouping, acknowledged))
         self.acknowledged += acknowledged
-        if len(self._rows) >= _PART_RECORDS:
-            self.write()
+        self._parts.add(number, partition, offset, digest, grouping, acknowledged)
 
     def write(self) -> None:
         """Write the rows that are not written yet as the next part."""
-        parts.write(self._rows, LEDGER.arrow, self._folder / f"{self._prefix}-{self._part:05d}.parquet")
-        self._rows = []
-        self._part += 1
+        self._parts.write()
 
 
 class Generator:
@@ -75,13 +68,13 @@ class Generator:
         self._child, self._config = child, config
         self._ledger = Ledger(Path(config["ledger"]))
         self._load = load.load(config)
-        self._kept: list[tuple[int, bytes | None, bytes | None]] = []
-        self._parts = 0
+        kept = Parts(Path(config["ledger"]), "load", LOAD.arrow, most=_PART_RECORDS) if config["load"] else None
+        self._kept = kept  # the content of the inputs, if an application has a contract of its own
         self._partition_of: dict[bytes, int] = {}
         self._grouping_of: dict[bytes | None, int] = {}
         self._sent: dict[int, tuple[int, int, int]] = {}  # not acknowledged yet: number → partition, digest, grouping
         self._producer = Producer(producer_config(config))
-        self._bait = Bait(config, self._load, producer_config(config)) if config.get("aborted") else None
+        self._bait = Bait(config, self._load, producer_config(config)) if config["aborted"] else None
         self.sent = 0
 
     def run(self) -> None:
@@ -118,8 +111,8 @@ class Generator:
             partition = self._partition(number, record.key)
             self._sent[number] = (partition, payload.digest(record.key, record.value), self._grouping(record.key))
             told, headers = partial(self._delivered, number), list(record.headers)
-            if config["load"]:
-                self._keep(number, record)
+            if self._kept is not None:
+                self._kept.add(number, record.key, record.value)
             while True:
                 try:
                     self._producer.produce(
@@ -129,15 +122,6 @@ class Generator:
                 except BufferError:
                     self._producer.poll(0.1)
             self.sent = number + 1
-
-    def _keep(self, number: int, record: load.Record) -> None:
-        self._kept.append((number, record.key, record.value))
-        if len(self._kept) >= _PART_RECORDS:
-            self._write_kept()
-
-    def _write_kept(self) -> None:
-        parts.write(self._kept, LOAD.arrow, Path(self._config["ledger"]) / f"load-{self._parts:05d}.parquet")
-        self._kept, self._parts = [], self._parts + 1
 
     def _partition(self, number: int, key: bytes | None) -> int:
         if key is None:
@@ -170,8 +154,8 @@ class Generator:
             )
             sys.exit(1)
         self._ledger.write()
-        if self._config["load"]:
-            self._write_kept()
+        if self._kept is not None:
+            self._kept.write()
         bait = {} if self._bait is None else {"bait": self._bait.sent}
         self._child.emit("finished", records=self.sent, acknowledged=self._ledger.acknowledged, **bait)
 

@@ -23,8 +23,8 @@ from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base import host
 from onceproof.harness.record import payload
 from onceproof.harness.record.tables import OBSERVED
-from onceproof.workloads.processes import parts
 from onceproof.workloads.processes.child import Child
+from onceproof.workloads.processes.parts import Parts
 
 _FRAME = struct.Struct(">iqii")  # partition, offset, length of the key, length of the value; -1 is null
 _SOURCES = Path(__file__).with_name("java") / "onceproof"
@@ -35,13 +35,11 @@ _FIRST_RECORD_S = 60.0
 
 
 class Observer:
-    """The observer of one topic, with the rows that it has not written yet."""
+    """The observer of one topic."""
 
     def __init__(self, child: Child) -> None:
         self._child, self._config = child, child.config
-        self._folder = Path(child.config["ledger"])
-        self._rows: list[tuple[str, int, int, int | None, int, float]] = []
-        self._part = 0
+        self._parts = Parts(Path(child.config["ledger"]), "observed", OBSERVED.arrow, most=_PART_RECORDS)
         self._seen = 0
         self._last_record = time.monotonic()
         self._stop_seen = 0.0
@@ -52,7 +50,7 @@ class Observer:
             self._watch_by_java()
         else:
             self._watch_by_librdkafka()
-        self._write()
+        self._parts.write()
         self._child.emit("finished", topic=self._config["topic"], records=self._seen)
 
     def _watch_by_java(self) -> None:
@@ -96,13 +94,7 @@ class Observer:
     def _add(self, partition: int, offset: int, key: bytes | None, value: bytes | None) -> None:
         number, digest = payload.number(value or b""), payload.digest(key, value)
         self._seen += 1
-        self._rows.append((self._config["topic"], partition, offset, number, digest, round(self._last_record, 3)))
-        if len(self._rows) >= _PART_RECORDS:
-            self._write()
-
-    def _write(self) -> None:
-        parts.write(self._rows, OBSERVED.arrow, self._folder / f"observed-{self._part:05d}.parquet")
-        self._rows, self._part = [], self._part + 1
+        self._parts.add(self._config["topic"], partition, offset, number, digest, round(self._last_record, 3))
 
 
 def framed(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
