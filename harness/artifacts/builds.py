@@ -27,8 +27,8 @@ def folder(command: Sequence[str], place: Path) -> Path:
 def built(command: tuple[str, ...], place: Path) -> Path:
     """Run a command that builds an application in its working folder, and return the folder that it has filled.
 
-    It is run once in each process of onceproof, however many runs use it. Raises BadInput when its program is missing, or
-    with the last lines of its output when it fails.
+    It is run once in each process of onceproof, however many runs use it. Raises BadInput when its program is missing,
+    or with the last lines of its output when it fails.
     """
     if shutil.which(command[0]) is None:
         raise BadInput(f"app.build: {command[0]!r:.80}: no such program; allowed: one that is installed")
