@@ -34,6 +34,8 @@ from onceproof.harness.record.history import Events
 _UNTIL = "/until"
 _PHASE_DEADLINE_S = 90.0
 _ANSWER_DEADLINE_S = 5.0
+# LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
+_MOVED = frozenset({5, 6, 14, 15, 16})
 # A broker has processed a late request within this time, including the markers that it writes.
 _SETTLES_S = 1.0
 
@@ -88,7 +90,10 @@ class HoldRequest:
         )
 
     def missing(self, fault: PlannedFault[HoldRequestSpec], events: Events) -> str | None:
-        """Return a message unless requests were held until the given moment and then all delivered."""
+        """Return a message unless requests were held until the given moment, and then delivered to the right brokers.
+
+        A broker that no longer leads the partition, or no longer coordinates, refuses any request, be it late or not.
+        """
         spec = fault.spec
         matched, delivered = events.of(RequestMatched, fault=fault.id), events.of(RequestDelivered, fault=fault.id)
         if not matched:
@@ -96,6 +101,9 @@ class HoldRequest:
         if len(delivered) < len(matched):
             return f"{len(matched)} requests were held, but only {len(delivered)} delivered"
         reached = [each.at for each in events.of(AtPhase, fault=fault.id + _UNTIL)]
+        answered = events.of(RequestAnswered, fault=fault.id)
+        if answered and all(_MOVED.intersection(each.errors) for each in answered):
+            return f"the late {spec.api} request had no effect, since another broker leads or coordinates by now"
         if spec.until is not None and not (reached and matched[0].at < reached[0] < delivered[0].at):
             return f"the request was not held until worker-{spec.until.worker} reached {spec.until.phase}"
         return None

@@ -62,7 +62,7 @@ _SAYS = {
     "contradicts their payload",
 }
 _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
-    ("waiting", "stalled", "at or above the committed offset have no output"),
+    ("waiting", "stalled", "that the application may not have read yet have no output"),
     ("unsure", "indeterminate", "have no output, but a partition is incomplete or the input's offset is not known"),
 )
 _UNREAD = "outputs name offsets of the input topic that the ledger does not have, and ledger mode did not read it"
@@ -89,6 +89,8 @@ def _judge(tables: Tables) -> Judged:
         reasons.append(Reason(kind="indeterminate", says=f"{counts['unread']} {_UNREAD}"))
     findings: list[Finding] = []
     for cls, says in _SAYS.items():
+        if tables.workload.claim.position == "none":
+            says = says.replace("below the committed offset", "before others of their partition that have an output")
         sample = partial(_input if cls in _BY_ABSENCE else _output, tables)
         findings += finding(
             tables,

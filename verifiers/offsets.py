@@ -29,7 +29,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Finding, Reason
 from onceproof.verifiers import atomicity, inputs, protection, zombies
 from onceproof.verifiers.evidence import causes, fingerprints, membership, suspects
-from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, Check, Judged
+from onceproof.verifiers.evidence.check import COMMITTED, COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
 from onceproof.verifiers.evidence.spark import rows, unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached, over_earlier
@@ -277,4 +277,4 @@ def _beyond_end_between(tables: Tables) -> list[Sample]:
     ]
 
 
-CHECK = Check(name="offsets", claim=CLAIM, run=_judge, needs=(LOG, COORDINATOR_LOG))
+CHECK = Check(name="offsets", claim=CLAIM, run=_judge, needs=(LOG, COORDINATOR_LOG, COMMITTED))

@@ -98,6 +98,8 @@ class Exits:
         try:
             for event in self._events:
                 told = event["Actor"]["Attributes"]
+                if _SERVICE not in told:
+                    continue  # no node, but an instance of an application
                 node, code, at = told[_SERVICE], int(told.get("exitCode", -1)), event["timeNano"] / 1e9
                 if not self._closed and not self._planned.includes(node, at):
                     self._on_exit(Exit(node, code))

@@ -14,15 +14,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.cluster import topology
+from onceproof.harness.cluster import app_container, topology
 from onceproof.harness.cluster.described import Member
 from onceproof.harness.cluster.request_proxy import Wire
 from onceproof.harness.context.journal import AT_PHASES, TopicNames
 from onceproof.harness.context.process import Child
 from onceproof.harness.context.workers import Workers
+from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.spec import When
 from onceproof.harness.record.events import Event, Spawned, parse
 from onceproof.harness.record.narrator import Narrator
@@ -35,7 +37,7 @@ class Instances(Workers):
     """The instances of a run's application, and its other processes."""
 
     def _prepare(self) -> None:
-        self._groups: dict[int, int] = {}
+        self._spawned: dict[int, Spawned] = {}
         self._paused: dict[int, list[str]] = {}  # an instance: the stops at which it may go on when it is resumed
         topics = TopicNames(self._cluster.admin.topic_names)
         self._narration = Narration(
@@ -44,6 +46,12 @@ class Instances(Workers):
             named=topics.named,
             transactional=self._workload.claim.transactional,
         )
+
+    @property
+    def _app(self) -> AppSpec:
+        app = self._plan.scenario.app
+        assert app is not None  # of a scenario with [app] only
+        return app
 
     @property
     def narrator(self) -> Narrator:
@@ -92,8 +100,7 @@ class Instances(Workers):
         return wire
 
     def _start_worker(self, worker: int) -> None:
-        app = self._plan.scenario.app
-        assert app is not None
+        app = self._app
         incarnation = self._next_incarnation(worker)
         if incarnation is None:
             return
@@ -103,13 +110,26 @@ class Instances(Workers):
             shutil.rmtree(state, ignore_errors=True)
         state.mkdir(parents=True, exist_ok=True)
         command, env = app.filled(self._names, worker, bootstrap=bootstrap, state=state)
-        about = {"command": command, "env": dict(env), "folder": str(app.place)}
-        config = {**about, "stop_s": app.stop_s, "client_config": {}}
-        self._groups.pop(worker, None)
+        about = {"command": command, "env": dict(env), "folder": str(app.place), "stop_s": app.stop_s}
+        config = {**about, "container": self._container(app, worker, incarnation, state), "client_config": {}}
+        self._spawned.pop(worker, None)
         self._narration.started(worker, incarnation)
         # No number of its own: the numbers of a worker's events are those of what the requests tell.
         extra: dict[str, Any] = {"incarnation": incarnation, "n": None}
         self._start_process(f"worker-{worker}", self._programs.supervisor, config, extra)
+
+    def _container(self, app: AppSpec, worker: int, incarnation: int, state: Path) -> dict[str, Any] | None:
+        """Return what the supervisor needs to know of the container of an instance; None if there is none."""
+        if app.image is None:
+            return None
+        run = self._names.prefix
+        return {
+            "image": app.image,
+            "name": f"{run}-{worker}-{incarnation}",
+            "labels": app_container.labels(self._cluster.address.name, run),
+            "state": str(state),
+            "reads": [str(each) for each in app.made],
+        }
 
     def pause(self, worker: int) -> None:
         """Stop every process of an instance with SIGSTOP."""
@@ -141,16 +161,20 @@ class Instances(Workers):
         self._narration.flush()
 
     def _signal(self, worker: int, number: signal.Signals) -> None:
-        group = until(
-            f"worker-{worker} to report its process", lambda: self._groups.get(worker, 0), deadline_s=_SPAWN_DEADLINE_S
+        spawned = until(
+            f"worker-{worker} to report its process", lambda: self._spawned.get(worker), deadline_s=_SPAWN_DEADLINE_S
         )
+        assert spawned is not None
+        if spawned.container:
+            app_container.send(spawned.container, number)
+            return
         with suppress(ProcessLookupError):
-            os.killpg(group, number)
+            os.killpg(spawned.group, number)
 
     def _remember(self, name: str, event: Event) -> None:
         super()._remember(name, event)
         if isinstance(event, Spawned):
-            self._groups[int(name.removeprefix("worker-"))] = event.group
+            self._spawned[int(name.removeprefix("worker-"))] = event
 
     def _narrated(self, worker: int, raw: dict[str, Any]) -> None:
         name = f"worker-{worker}"
@@ -171,6 +195,8 @@ class Instances(Workers):
     def close(self) -> None:
         """Kill every process that still runs, and end the narration. This call is idempotent."""
         super().close()
+        if self._app.image is not None:
+            app_container.remove_all(self._names.prefix)
         self._narration.close()
 
 

@@ -106,6 +106,10 @@ class Workers(Processes):
         """Return the process id of a worker's current incarnation."""
         return self._worker(worker).pid
 
+    def log(self, worker: int) -> Path:
+        """Return the file with what a worker's current incarnation has printed."""
+        return self._worker(worker).log
+
     def said(self, worker: int) -> str:
         """Return the last line that a worker's current incarnation has printed."""
         return tail(self._worker(worker).log)

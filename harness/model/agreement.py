@@ -9,6 +9,7 @@ from onceproof.harness.model import outputs as described
 from onceproof.harness.model import registry, targets
 from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec
+from onceproof.harness.model.progress import DoneSpec
 from onceproof.harness.model.spec import SEEN_PHASES, ClusterSpec, WorkloadSpec
 from onceproof.harness.model.workload import Workload
 
@@ -29,6 +30,8 @@ class _Scenario(Protocol):
     def workload(self) -> WorkloadSpec: ...
     @property
     def app(self) -> AppSpec | None: ...
+    @property
+    def done(self) -> DoneSpec: ...
     @property
     def load(self) -> LoadSpec: ...
     @property
@@ -99,6 +102,7 @@ def _check_described(scenario: _Scenario, where: str) -> None:
         app = scenario.app
         only = [
             *(["load"] if scenario.load != LoadSpec() else []),
+            *(["done"] if scenario.done != DoneSpec() else []),
             *(["model"] if scenario.model is not None else []),
             *(["app.transactional"] if app is not None and not app.transactional else []),
             *(["app.position"] if app is not None and app.position != "in-transaction" else []),
@@ -113,8 +117,21 @@ def _check_described(scenario: _Scenario, where: str) -> None:
         raise BadInput(f"{where}: outputs: allowed only with [app]; a workload says what onceproof's own workers write")
     if named:
         raise BadInput(f"{where}: workload.name: {named}; allowed: either a workload's name or tables [outputs.TOPIC]")
+    if problem := _progress(scenario.app, scenario.done, scenario.outputs):
+        raise BadInput(f"{where}: {problem}")
     if problem := described.problem(scenario.load, scenario.outputs, scenario.model):
         raise BadInput(f"{where}: {problem}")
+
+
+def _progress(app: AppSpec, done: DoneSpec, outputs: Mapping[str, OutputSpec]) -> str:
+    """Return why it cannot be known that an application has processed its inputs; empty if it can."""
+    if app.position == "none" and done.by == "group":
+        return "done.by: group; allowed with app.position none: sentinel, quiet: 10s"
+    if app.position == "none" and not app.transactional:
+        return "app.position: none; allowed without transactions: group, whose offsets show what was processed"
+    if done.by == "sentinel" and any(not each.input or each.least == 0 for each in outputs.values()):
+        return "done.by: sentinel; allowed: if each table of outputs has `input`, and each input at least one output"
+    return ""
 
 
 def _check_app(scenario: _Scenario, workload: Workload, where: str) -> None:
@@ -138,6 +155,8 @@ def _check_app(scenario: _Scenario, workload: Workload, where: str) -> None:
             raise BadInput(
                 f"{where}: faults[{index}].when: not with an application without transactions; allowed: at_s"
             )
+        if fault.name == "delete-records" and workload.claim.position == "none":
+            raise BadInput(f"{where}: faults[{index}].name: delete-records: needs the offsets that a group commits")
         if any(when.phase == "polled" for when in fault.stops.values()):
             says = "polled: not with [app], since no request tells what it has polled; allowed: " + ", ".join(
                 SEEN_PHASES

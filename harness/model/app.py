@@ -21,16 +21,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from onceproof.harness.artifacts import builds, jars
 from onceproof.harness.base.errors import BadInput
+from onceproof.harness.model import progress
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.outputs import Position
 from onceproof.harness.model.spec import Strict
 from onceproof.harness.model.workload import Claim
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
+_IMAGE = r"^[\w.-]+(:\d+)?(/[\w.-]+)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?$"
 _PLAIN = ("bootstrap", "build", "classpath", "group", "instance", "prefix", "python", "state", "transactional_id")
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Artifact = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+$")]
@@ -67,7 +69,11 @@ class JavaSpec(Strict):
 class AppSpec(Strict):
     """The table `[app]`.
 
-    - `command`: the program and its arguments; a program without `/` is looked for on PATH.
+    - `command`: the program and its arguments; a program without `/` is looked for on PATH. With `image` it is what
+      the container runs (default: what the image says).
+    - `image`: run each instance in a container of this image, which is pulled unless it is here or `build` makes it.
+      The container has the network of this machine, the user of the `onceproof` command, and the folders `{state}`,
+      `{build}` and `{classpath}` under the same paths.
     - `folder`: the working folder of command and build, and that of Java sources, relative to that of the `onceproof`
       command (default: the same).
     - `build`: a program and its arguments that are run once before a run, such as a compiler. The folder `{build}` is
@@ -79,31 +85,47 @@ class AppSpec(Strict):
       `{python}`, the interpreter that runs the `onceproof` command.
     - `java`: the Java program and libraries in `{classpath}`.
     - `state`: whether the folder `{state}` is kept when an instance starts again, or is empty then.
+    - `ready`: what shows that an instance may receive inputs: `group`, the group has assigned every partition; `log:
+      REGEX`, it has printed a line that matches; or `tcp: PORT`, it accepts connections on 127.0.0.1, on that port plus
+      its number.
     - `stop_s`: the time in seconds that an instance has to end after SIGTERM; then it is killed.
     - `transactional`: with `[outputs]`, whether it writes in transactions. What it has done then follows from the
       offsets that its group commits, and no fault can begin at a phase of a transaction.
     - `position`: with `[outputs]`, what it claims of the offsets that its group commits: each is in the transaction of
       the outputs that were made from the same input (`in-transaction`); or in some transaction, as of an application
-      with several steps (`transactional`); or anywhere (`group`).
+      with several steps (`transactional`); or anywhere (`group`). `none` is for one that keeps its place in its input
+      elsewhere, such as in a checkpoint; then `[done]` says when it has processed its inputs.
     """
 
-    command: Annotated[tuple[Word, ...], Field(strict=False, min_length=1, max_length=100)]
+    command: Annotated[tuple[Word, ...], Field(strict=False, max_length=100)] = ()
+    image: Annotated[str, Field(max_length=400, pattern=_IMAGE)] | None = None
     folder: Word = "."
     build: Annotated[tuple[Word, ...], Field(strict=False, max_length=100)] = ()
     env: dict[Variable, Annotated[str, Field(max_length=4_000)]] = Field(default={})
     java: JavaSpec | None = None
     state: Literal["kept", "wiped"] = "kept"
+    ready: Annotated[str, Field(max_length=400)] = "group"
     stop_s: Annotated[float, Field(gt=0, le=120)] = 20.0
     transactional: bool = True
     position: Position = "in-transaction"
 
+    @field_validator("ready")
+    @classmethod
+    def _ready(cls, text: str) -> str:
+        progress.ready(text)
+        return text
+
     @model_validator(mode="after")
     def _known(self) -> "AppSpec":
+        if not self.command and self.image is None:
+            raise ValueError("command: missing; allowed: a program and its arguments, or a key image in its place")
         for text in (*self.command, *self.env.values()):
             for name in _PLACE.findall(text):
                 if name not in _PLAIN and not name.startswith("topic:"):
                     allowed = ", ".join(f"{{{each}}}" for each in (*_PLAIN, "topic:NAME"))
                     raise ValueError(f"{{{name}}}: allowed: {allowed}")
+                if name == "python" and self.image is not None:
+                    raise ValueError("{python}: not with image; allowed: a program of the image")
                 if name == "classpath" and self.java is None:
                     raise ValueError("{classpath}: allowed only with a table [app.java]")
                 if name == "build" and not self.build:
@@ -128,6 +150,13 @@ class AppSpec(Strict):
             builds.built(self.build, self.place)
         if self.java is not None:
             self.java.classpath(self.place)
+
+    @property
+    def made(self) -> list[Path]:
+        """The folders that `{build}` and `{classpath}` name."""
+        parts = self.java.classpath(self.place).split(os.pathsep) if self.java else []
+        built = [builds.folder(self.build, self.place)] if self.build else []
+        return [*built, *(Path(each.removesuffix("/*")) for each in parts)]
 
     def unknown_topic(self, topics: tuple[str, ...]) -> str:
         """Return the first topic that is named here and that the workload does not have; empty if there is none."""

@@ -27,7 +27,7 @@ _EACH_MAX = 20
 _FILE = re.compile(r".+\.(jsonl|parquet)|.+\.py:[A-Za-z_]\w*")
 Topic = Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,79}$")]
 Text = Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"^[^\x00]*$")]
-Position = Literal["in-transaction", "transactional", "group"]
+Position = Literal["in-transaction", "transactional", "group", "none"]
 
 
 class LoadSpec(Strict):
@@ -103,6 +103,11 @@ class OutputSpec(Strict):
         if not least <= most <= _EACH_MAX or not most:
             raise ValueError(f"allowed: a number from 1 to {_EACH_MAX}, or a range such as 0..1")
         return text
+
+    @property
+    def least(self) -> int:
+        """The least number of outputs that an input has."""
+        return _range(self.each)[0]
 
 
 class ModelSpec(Strict):

@@ -30,6 +30,7 @@ from onceproof.harness.model import outputs as described
 from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec
 from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec, Topic
+from onceproof.harness.model.progress import DoneSpec
 from onceproof.harness.model.spec import (
     FAULTS_MAX,
     ClusterSpec,
@@ -116,6 +117,7 @@ class Scenario(Strict):
     - `workload`: the pipeline that runs on the cluster, its load and its clients.
     - `app`: an application that runs in place of onceproof's own workers; the workload says what it must do, or
       `outputs`.
+    - `done`: what shows that an application has processed every input.
     - `load`: the inputs of an application that `outputs` describes.
     - `outputs`: the topics that the application writes, and which input each output comes from.
     - `model`: what the outputs must contain.
@@ -135,6 +137,7 @@ class Scenario(Strict):
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec = WorkloadSpec()
     app: AppSpec | None = None
+    done: DoneSpec = DoneSpec()
     load: LoadSpec = LoadSpec()
     outputs: dict[Topic, OutputSpec] = Field(default={}, max_length=10)
     model: ModelSpec | None = None

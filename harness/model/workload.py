@@ -90,11 +90,12 @@ class Claim:
     `transactional`   whether every output is written in a transaction
     `position`        whether the offsets that the group commits are in the transaction of their outputs
                       (in-transaction), in any transaction, as those of an application with several steps
-                      (transactional), or anywhere (group)
+                      (transactional), or anywhere (group); or that it commits none, since it keeps its place in its
+                      input elsewhere (none)
     """
 
     transactional: bool = True
-    position: Literal["in-transaction", "transactional", "group"] = "in-transaction"
+    position: Literal["in-transaction", "transactional", "group", "none"] = "in-transaction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +188,7 @@ class Declaration:
     @property
     def commits_in_transactions(self) -> bool:
         """Whether the pipeline claims that every offset is committed in a transaction, of whichever outputs."""
-        return self.claim.transactional and self.claim.position != "group"
+        return self.claim.transactional and self.claim.position in ("in-transaction", "transactional")
 
     @property
     def identified(self) -> bool:

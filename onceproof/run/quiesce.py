@@ -1,6 +1,6 @@
 """Bring a run to rest; only then may a missing record be called lost.
 
-    1. Every input is below the group's committed offset (lag 0).
+    1. Every input is processed: below the group's committed offset (lag 0), or as the scenario says (`done`).
     2. The workers are stopped and their proxied connections are closed, so that no late request can arrive.
     3. No transaction of this run is open at its coordinator, and LSO = HW on every judged partition and on the group's
        partition of __consumer_offsets. The deadline is max(transaction.timeout.ms) plus the clean-up interval, counted
@@ -14,32 +14,28 @@ stall: it is recorded as such, for `hung-transaction`.
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.described import Partition
 from onceproof.harness.context.context import FaultContext
-from onceproof.harness.context.settled import lag, lso_behind, not_in_sync
+from onceproof.harness.context.settled import lso_behind, not_in_sync
 from onceproof.harness.record.events import Behind, Quiesced, Stalled
+from onceproof.run import done
 
-_LAG_DEADLINE_S = 120.0
 _CLEANUP_S = 5.0
 _ISR_DEADLINE_S = 60.0
 
 
-def quiesce(context: FaultContext) -> None:
-    """Bring a healed run to rest, and record `stalled` events and `quiesced`.
+def quiesce(context: FaultContext, folder: Path, master: str) -> None:
+    """Bring a healed run to rest, and record `stalled` events and `quiesced`. `folder` is the run folder.
 
     Raises the failure of the workers if there is one, and an error of the harness itself; a step that misses its
     deadline does not raise.
     """
-    _or_stalled(
-        context,
-        lambda: until(
-            "lag 0", lambda: lag(context) == 0, deadline_s=_LAG_DEADLINE_S, abort=context.workers.failures.check
-        ),
-    )
+    _or_stalled(context, lambda: done.wait(context, folder, master))
     context.workers.stop_workers()
     alive_until = time.monotonic()
     workers = range(context.plan.scenario.workload.workers)

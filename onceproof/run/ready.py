@@ -1,6 +1,8 @@
 """Make everything ready before the first input is sent: what the faults need, the topics, and the workers."""
 
 import json
+import re
+import socket
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,8 @@ from onceproof.harness.base.errors import DeadlineError, WorkloadError
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Prepared
 from onceproof.harness.context.fault import fault as fault_named
+from onceproof.harness.model import progress
+from onceproof.harness.model.app import AppSpec
 from onceproof.harness.record.events import Event, Ready, RunDescribed
 
 _TOPIC_CONFIG = {
@@ -76,6 +80,8 @@ def await_workers(context: FaultContext) -> None:
             deadline_s=DEADLINE_S,
             abort=failures.check_started,
         )
+    if context.plan.scenario.app is not None and not _shown_by_group(context, context.plan.scenario.app):
+        return
     if context.workers.fixed(0) is not None:
         return
     work, read = context.plan.scenario.workload, dict(context.names.read)
@@ -93,8 +99,45 @@ def await_workers(context: FaultContext) -> None:
     except DeadlineError as error:
         if context.plan.scenario.app is None:
             raise
-        said = "; ".join(f"worker-{worker}: {context.workers.said(worker)}" for worker in range(work.workers))
-        raise WorkloadError(f"the application is not ready: {error}; the last lines of its instances: {said}") from None
+        raise _not_ready(context, error) from None
+
+
+def _shown_by_group(context: FaultContext, app: AppSpec) -> bool:
+    """Return whether the group shows that an application is ready; otherwise wait until its instances show it.
+
+    Raises WorkloadError when they do not.
+    """
+    kind, what = progress.ready(app.ready)
+    for worker in range(0 if kind == "group" else context.plan.scenario.workload.workers):
+        if kind == "log":
+            awaited, shown = f"to print a line that matches {what!r}", partial(_printed, context, worker, what)
+        else:
+            port = int(what) + worker
+            awaited, shown = f"to accept connections on port {port}", partial(_accepts, port)
+        try:
+            awaited = f"worker-{worker} {awaited}"
+            until(awaited, shown, deadline_s=DEADLINE_S, abort=context.workers.failures.check_started)
+        except DeadlineError as error:
+            raise _not_ready(context, error) from None
+    return kind == "group"
+
+
+def _printed(context: FaultContext, worker: int, pattern: str) -> bool:
+    return re.search(pattern, context.workers.log(worker).read_text(errors="replace"), re.MULTILINE) is not None
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _not_ready(context: FaultContext, error: DeadlineError) -> WorkloadError:
+    workers = range(context.plan.scenario.workload.workers)
+    said = "; ".join(f"worker-{worker}: {context.workers.said(worker)}" for worker in workers)
+    return WorkloadError(f"the application is not ready: {error}; the last lines of its instances: {said}")
 
 
 def is_from(source: str, event: Event) -> bool:

@@ -171,7 +171,7 @@ class Run:
         """Bring the run to rest (`run.quiesce`). Raises the failure of the workers if there is one."""
         self.progress.phase("quiesce")
         self.workers.failures.check()
-        quiesce.quiesce(self.context)
+        quiesce.quiesce(self.context, self.folder, self._master)
         self._monitor.stop()
 
     def collect(self) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from onceproof.harness.artifacts import clients, features, jars, java
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput, HarnessError
+from onceproof.harness.cluster import app_container
 from onceproof.harness.model import registry
 from onceproof.harness.model.scenario import Scenario
 from onceproof.suite import matrix
@@ -148,9 +149,13 @@ def _disk(scenario: Scenario) -> str:
 
 def _program(scenario: Scenario) -> str:
     """Prepare an application, and return whether its program is missing. Raises BadInput as `AppSpec.prepare` does."""
-    if scenario.app is not None:
-        scenario.app.prepare()
-    if scenario.app is None or "{" in scenario.app.command[0]:
+    if scenario.app is None:
+        return ""
+    scenario.app.prepare()
+    if scenario.app.image is not None:
+        app_container.ready(scenario.app.image)
+        return ""
+    if "{" in scenario.app.command[0]:
         return ""
     program = scenario.app.command[0]
     named = str(scenario.app.place / program) if "/" in program else program

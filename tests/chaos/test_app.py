@@ -3,16 +3,20 @@
 import shutil
 import sys
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 
+from onceproof.harness.artifacts import images
 from onceproof.harness.base import paths
 from onceproof.harness.model import scenario
 from onceproof.harness.model.outputs import OutputSpec
+from onceproof.harness.model.progress import DoneSpec
 from onceproof.harness.record import history
-from onceproof.harness.record.events import AtPhase, Outcome, WentOn
+from onceproof.harness.record.events import AtPhase, Outcome, Spawned, WentOn
 from onceproof.harness.record.results import Results
 from onceproof.pytest_plugin import Chaos
 
@@ -201,6 +205,43 @@ def test_kafka_streams_is_judged_by_a_model(chaos: Chaos, monkeypatch: pytest.Mo
     assert (results.headline, results.reasons, results.level) == ("valid", [], 2)
     [model] = [each for each in results.checks if each.name == "model"]
     assert model.compared["keys"] == 100
+
+
+def in_a_container(loaded: scenario.Scenario) -> scenario.Scenario:
+    """The same application, in containers of the image that the brokers are based on."""
+    assert loaded.app is not None
+    return loaded.model_copy(update={"app": loaded.app.model_copy(update={"image": images.BASE_IMAGE})})
+
+
+@pytest.mark.parametrize("fault", ["kill-worker", pytest.param("zombie", marks=pytest.mark.long)])
+def test_an_application_in_a_container(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    when = {"worker": 0, "phase": "produced", "count": 6}
+    keys: dict[str, dict[str, Any]] = {
+        "kill-worker": {"target": "worker-0", "lasts_s": 2.0},
+        "zombie": {"past": ["session"], "fenced": "any"},
+    }
+    loaded = described("kafka-streams", "count.toml", monkeypatch, {"name": fault, "when": when, **keys[fault]})
+    run = chaos.start(in_a_container(loaded))
+    results = run.all()
+    assert (results.headline, results.reasons) == ("valid", [])
+    assert len(history.read(run.folder / "history.jsonl").of(Spawned)) >= 2 + (fault == "kill-worker")
+    with closing(docker.from_env()) as engine:
+        assert not engine.containers.list(all=True, filters={"name": run.names.prefix})
+
+
+@pytest.mark.parametrize("by", ["sentinel", pytest.param("quiet: 5s", marks=pytest.mark.long)])
+def test_an_application_that_commits_no_offsets(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    loaded = described("confluent-kafka", "assigned.toml", monkeypatch)
+    results = chaos.run(loaded.model_copy(update={"done": DoneSpec(by=by)}))
+    assert (results.headline, results.reasons) == ("valid", [])
+    assert (results.classes["lost"], results.classes["offset-divergence"]) == ("proved", "not judged")
+
+
+def test_a_place_that_is_not_found_again_loses_inputs(chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = described("confluent-kafka", "assigned.toml", monkeypatch)
+    assert loaded.app is not None
+    app = loaded.app.model_copy(update={"env": {**loaded.app.env, "BROKEN": "no-place"}})
+    assert found(chaos.run(loaded.model_copy(update={"app": app}))) == ("invalid", {"lost"}, [])
 
 
 @pytest.mark.long

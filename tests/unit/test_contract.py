@@ -97,6 +97,33 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"app": {"command": ["x"], "java": {"jars": ["kafka-streams"]}}}, "app.java.jars"),
     ({"app": {"command": ["x"], "position": "somewhere"}}, "app.position: "),
     (
+        {"app": {"command": ["x"], "position": "none"}},
+        "done.by: group; allowed with app.position none: sentinel, quiet",
+    ),
+    (
+        {"app": {"command": ["x"], "position": "none", "transactional": False}, "done": {"by": "quiet: 5s"}},
+        "app.position: none; allowed without transactions: group, whose offsets show",
+    ),
+    ({"done": {"by": "soon"}}, "done.by: allowed: group, sentinel, quiet: SECONDSs, from 1 to 600"),
+    ({"done": {"by": "quiet: 0s"}}, "done.by: allowed: "),
+    ({"done": {"by": "sentinel"}, "outputs": {"enriched": {}}, "model": None}, "done.by: sentinel; allowed: if each"),
+    (
+        {"done": {"by": "sentinel"}, "outputs": {"enriched": {"input": "key", "each": "0..1"}}},
+        "done.by: sentinel; allowed: if each table of outputs has `input`, and each input at least one output",
+    ),
+    (
+        {"done": {"by": "sentinel"}, "outputs": None, "model": None, "workload": {"name": "copy"}},
+        "done: allowed only with tables [outputs.TOPIC]",
+    ),
+    (
+        {
+            "app": {"command": ["x"], "position": "none"},
+            "done": {"by": "sentinel"},
+            "faults": [{"name": "delete-records", "at_s": 3.0, "to": "behind"}],
+        },
+        "faults[0].name: delete-records: needs the offsets that a group commits",
+    ),
+    (
         {"app": {"command": ["x"], "position": "group"}, "outputs": None, "model": None, "workload": {"name": "copy"}},
         "app.position: allowed only with tables [outputs.TOPIC]",
     ),

@@ -183,16 +183,19 @@ HELD = {
     "until": {"worker": 0, "phase": "produced", "count": 4},
 }
 REACHED = {"event": "at-phase", "fault": "0-hold-request/until"}
+DELIVERED = [{"event": "request-matched"}, REACHED, {"event": "request-delivered"}]
 
 
 @pytest.mark.parametrize(
     ("events", "enough"),
     [
-        ([{"event": "request-matched"}, REACHED, {"event": "request-delivered"}], True),
+        (DELIVERED, True),
         ([{"event": "request-matched"}, REACHED], False),  # it never arrived
         ([{"event": "request-matched"}, {"event": "request-delivered"}, REACHED], False),  # too early
         ([REACHED, {"event": "request-matched"}, {"event": "request-delivered"}], False),
         ([REACHED], False),
+        ([*DELIVERED, {"event": "request-answered", "errors": [47]}], True),  # refused for its epoch: it was late
+        ([*DELIVERED, {"event": "request-answered", "errors": [16]}], False),  # refused by another broker
     ],
 )
 def test_a_request_must_have_been_held_until_the_moment_that_is_named(events: list[Any], enough: bool) -> None:

@@ -288,12 +288,18 @@ _APP = 'command = ["true"]'
 def _apps() -> Iterator[tuple[str, str, str]]:
     """Applications that cannot be run."""
     for what, keys, says in (
-        ("no command", "stop_s = 3", "app.command: Field required"),
-        ("an empty command", "command = []", "app.command: Tuple should have at least 1 item"),
+        ("no command", "stop_s = 3", "app: command: missing; allowed: a program and its arguments, or a key image"),
+        ("an empty command", "command = []", "app: command: missing; allowed: "),
         ("a command as a text", 'command = "copy.py"', "app.command: Input should be a valid tuple"),
         ("an empty word", 'command = ["sh", ""]', "app.command.1: String should have at least 1 character"),
         ("a null character", 'command = ["a\\u0000b"]', "app.command.0: String should match pattern"),
-        ("an unknown key", f"{_APP}\nimages = 1", "app.images: unknown key"),
+        ("an unknown key", f"{_APP}\nimages = 1", "app.images: unknown key; did you mean image?"),
+        ("an impossible image", 'image = "a b"', "app.image: String should match pattern"),
+        ("no image", 'image = ""', "app.image: String should match pattern"),
+        ("an image with {python}", 'image = "a"\ncommand = ["{python}"]', "{python}: not with image"),
+        ("ready in another way", f'{_APP}\nready = "soon"', "app.ready: 'soon': allowed: group, log: REGEX, tcp: PORT"),
+        ("ready at no port", f'{_APP}\nready = "tcp: 70000"', "app.ready: 'tcp: 70000': allowed: "),
+        ("ready by half an expression", f'{_APP}\nready = "log: ("', "app.ready: 'log: (': not a regular expression: "),
         ("an unknown place", 'command = ["{boot}"]', "{boot}: allowed: {bootstrap}, {build}, {classpath}, "),
         (
             "an unknown topic",

@@ -1,10 +1,13 @@
 """What is asked of a cluster to know that a run is at rest, and what is recorded if it does not come to rest."""
 
+from pathlib import Path
+
 import pytest
 
 from onceproof.harness.cluster.described import Partition
 from onceproof.harness.context import settled
 from onceproof.harness.record.events import Quiesced, Stalled
+from onceproof.run import done
 from onceproof.run import quiesce as module
 from onceproof.run.quiesce import quiesce
 from tests.unit.still_cluster import OFFSETS, StillContext, held, of, transaction
@@ -26,7 +29,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[Partition, tuple[int, in
 
 @pytest.fixture(autouse=True)
 def deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_LAG_DEADLINE_S", "_CLEANUP_S", "_ISR_DEADLINE_S"):
+    monkeypatch.setattr(done, "_DEADLINE_S", 0.1)
+    for name in ("_CLEANUP_S", "_ISR_DEADLINE_S"):
         monkeypatch.setattr(module, name, 0.1)
 
 
@@ -71,18 +75,18 @@ def test_replicas_out_of_sync(leader: int | None, isr: tuple[int, ...], wrong: b
     assert settled.not_in_sync(still.context) == (["__transaction_state/1"] if wrong else [])
 
 
-def test_a_run_at_rest_is_recorded_as_such() -> None:
+def test_a_run_at_rest_is_recorded_as_such(tmp_path: Path) -> None:
     still = at_rest()
     ended = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
     for worker, state in enumerate(ended):
         name = still.names.transactional_id(worker)
         still.admin.transactions[name] = transaction(name, state, (still.names.input, 0))
-    quiesce(still.context)
+    quiesce(still.context, tmp_path, "local[1]")
     assert still.noted == [Quiesced(lso_behind=[])]
     assert still.calls == ["stop workers", "close 6", "stop observers"]
 
 
-def test_what_does_not_come_to_rest_is_recorded() -> None:
+def test_what_does_not_come_to_rest_is_recorded(tmp_path: Path) -> None:
     """Consumers lag, a transaction is open, an LSO stays behind, and a replica is out of sync."""
     still = at_rest()
     still.admin.committed.clear()
@@ -90,17 +94,17 @@ def test_what_does_not_come_to_rest_is_recorded() -> None:
     still.admin.transactions[name] = transaction(name, "Ongoing", (still.names.input, 0))
     still.admin.stable[still.names.topic("output"), 0] = 7
     still.admin.states = held(OFFSETS, isr=(1,))
-    quiesce(still.context)
+    quiesce(still.context, tmp_path, "local[1]")
     waited = [each.reason.partition("; last seen")[0].partition(" for ")[2] for each in of(still, Stalled)]
     assert waited == ["lag 0", "no open transaction", "full ISR"]
     [quiesced] = of(still, Quiesced)
     assert [(each.topic, each.lso, each.hw) for each in quiesced.lso_behind] == [(still.names.topic("output"), 7, 10)]
 
 
-def test_a_system_that_does_not_tell_transactions_is_not_asked_for_them() -> None:
+def test_a_system_that_does_not_tell_transactions_is_not_asked_for_them(tmp_path: Path) -> None:
     still = StillContext(capabilities=["log-access"])
     still.admin.committed = at_rest().admin.committed
     name = still.names.transactional_id(0)
     still.admin.transactions[name] = transaction(name, "Ongoing", (still.names.input, 0))
-    quiesce(still.context)
+    quiesce(still.context, tmp_path, "local[1]")
     assert still.noted == [Quiesced(lso_behind=[])]

@@ -32,7 +32,7 @@ class Instance:
         self.events: list[dict[str, Any]] = []
         self.codes: list[int] = []
         about = {"command": list(command), "env": {"WORD": "from the scenario"}, "folder": str(folder)}
-        config = {**about, "stop_s": 1.0, "client_config": {}}
+        config = {**about, "container": None, "stop_s": 1.0, "client_config": {}}
         self.child = Child(
             processes.SUPERVISOR,
             config,

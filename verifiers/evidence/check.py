@@ -90,6 +90,10 @@ AGGREGATE = Need(
     says="this pipeline has no aggregate",
     met=lambda tables: tables.workload.aggregate is not None,
 )
+COMMITTED = Need(
+    says="the scenario says that the application commits no offsets",
+    met=lambda tables: tables.workload.claim.position != "none",
+)
 IDENTITY = Need(
     says="the scenario does not say which input an output comes from",
     met=lambda tables: tables.workload.identified,

@@ -338,8 +338,17 @@ class Tables:
         return {each["partition"]: each["high_watermark"] for each in self.pinned if each["topic"] == self.input_topic}
 
     @property
+    @cached
     def positions(self) -> dict[int, int]:
-        """Return the group's committed offset on each input partition."""
+        """Return the group's committed offset on each input partition.
+
+        Of an application that commits none it is the offset after the last input that has an output: whether it has
+        read the inputs behind it cannot be known.
+        """
+        if self.workload.claim.position == "none":
+            done = self.inputs.join(self.outputs.select("number").distinct(), "number", "left_semi")
+            last = done.groupBy("partition").agg(F.max("offset").alias("offset"))
+            return {row["partition"]: row["offset"] + 1 for row in last.collect()}
         return {e["partition"]: e["offset"] for e in self.facts["positions"] if e["topic"] == self.input_topic}
 
     def gone_from(self, topic: str) -> int:

@@ -35,10 +35,11 @@ class Ready(ProcessEvent):
 
 
 class Spawned(ProcessEvent):
-    """An instance of an application was started; `group` is the number of its process group."""
+    """An instance of an application was started: the number of its process group, or the name of its container."""
 
     kind: ClassVar = "spawned"
-    group: int
+    group: int = 0
+    container: str = ""
 
 
 class AtPhase(WorkerEvent):

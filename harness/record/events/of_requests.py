@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from onceproof.harness.record.events.base import FaultEvent
 
 
@@ -31,9 +33,13 @@ class RequestDelivered(RequestEvent):
 
 
 class RequestAnswered(RequestEvent):
-    """The response to a matched request was passed on to the client."""
+    """The response to a matched request was passed on to the client.
+
+    `errors` are the error codes in the response to a request that was held, without 0.
+    """
 
     kind: ClassVar = "request-answered"
+    errors: list[int] = Field(default_factory=list)
 
 
 class RequestDropped(RequestEvent):

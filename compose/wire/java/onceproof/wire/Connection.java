@@ -29,8 +29,8 @@ final class Connection {
     private static final int GONE_MS = 200; // how long to wait for the end of what the client sends
     private static final int AHEAD = 4 * 1024 * 1024; // bytes to look ahead for it
 
-    /** A request that waits for its response: the rule that took it, and how to read the response if it is reported. */
-    private record Awaited(Rule rule, Frame request) {
+    /** A request that waits for its response: the rule that took it, and whether the response is reported. */
+    private record Awaited(Rule rule, Frame request, boolean reported) {
     }
 
     private final int number;
@@ -102,7 +102,7 @@ final class Connection {
                 return;
             }
             if (rule != null || report && request.api != Decoder.FETCH) {
-                awaited.put(request.correlation, new Awaited(rule, report ? request : null));
+                awaited.put(request.correlation, new Awaited(rule, request, report));
             }
             synchronized (request) { // its response is told only after the request
                 try {
@@ -215,14 +215,14 @@ final class Connection {
                 byte[] body = in.readNBytes(left);
                 double at = System.nanoTime() / 1e9;
                 boolean drop = request.rule != null && request.rule.action.equals("drop-response");
-                boolean followed = request.request != null && lane != null && Lane.follows(request.request.api);
+                boolean followed = request.reported && lane != null && Lane.follows(request.request.api);
                 // Only what may stop the client's next request has to be known before the client goes on.
                 List<Map<String, Object>> events = followed ? answered(request.request, body, at) : List.of();
                 if (!drop) {
                     toClient(chunk, HEAD);
                     toClient(body, body.length);
                 }
-                if (request.request != null && !followed) {
+                if (request.reported && !followed) {
                     events = answered(request.request, body, at);
                 }
                 for (Map<String, Object> event : events) {
@@ -233,7 +233,10 @@ final class Connection {
                     return;
                 }
                 if (request.rule != null) {
-                    tell("answered", request.rule, correlation);
+                    Map<String, Object> told = about("answered", correlation);
+                    told.put("rule", request.rule.name);
+                    told.put("errors", request.rule.action.equals("hold") ? Decoder.errors(request.request, body) : List.of());
+                    control.tell(told);
                 }
                 awaited.remove(correlation);
             }

@@ -1,6 +1,7 @@
 package onceproof.wire;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Set;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -63,6 +64,12 @@ final class Decoder {
         } catch (RuntimeException error) {
             return unreadable(error);
         }
+    }
+
+    /** Return the error codes in a response, without 0, each once; nothing of a response that cannot be read. */
+    static List<Integer> errors(Frame frame, byte[] body) {
+        return response(frame, body).findValues("errorCode").stream().map(JsonNode::asInt).filter(code -> code != 0)
+            .distinct().toList();
     }
 
     private static JsonNode produce(ProduceRequestData data, RequestHeader header) {
