@@ -1,9 +1,10 @@
 """Takes single conditions out of the verifiers, one at a time, and asks whether a mutant is then judged otherwise.
 
-    python -m tests.mutants.conditions [MODULE …] [--table FILE [--new]]
+    python -m tests.mutants.conditions [MODULE …] [--table FILE [--new [--folders N]]]
 
 Of a table that is there, these modules' rows are written anew; with `--new` only the conditions that it does not have
-are judged, and the others' rows stay: for the time between two whole passes.
+are judged, and the others' rows stay: for the time between two whole passes. With `--folders 4` each of them is tried
+on four folders of mutants at most, and remains without a row if that does not show that it is needed.
 
 What counts is what the checks say that rest on the module: other findings in some mutant, other reasons for `unknown`
 in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
@@ -24,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib.metadata import entry_points
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from unittest.mock import patch
 
@@ -119,8 +120,9 @@ def _classes(checks: Sequence[Check]) -> list[str]:
 class Judged:
     """All mutants: in packs, and some alone; judged by some checks, and compared with what these said at first."""
 
-    def __init__(self, work: Path, hints: Mapping[tuple[str, str], str]) -> None:
-        self._work, self._hints = work, hints
+    def __init__(self, work: Path, hints: Mapping[tuple[str, str], str], most: int | None = None) -> None:
+        """`most` is the number of folders on which a condition is tried; None for all of them."""
+        self._work, self._hints, self._most = work, hints, most
         self._right: dict[Path, dict[str, list[Found]]] = {}
         self._latest: list[Path] = []
 
@@ -141,7 +143,7 @@ class Judged:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
         if variant.module in TESTED:
             return failing(variant.module, variant.number)
-        for folder, names in self._folders(variant):
+        for folder, names in islice(self._folders(variant), self._most):
             if wrong := self._wrong(folder, names, variant):
                 self._latest = [*self._latest[-4:], folder]
                 return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
@@ -273,7 +275,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--table", type=Path)
     parser.add_argument("--new", action="store_true", help="only the conditions that the table does not have")
+    parser.add_argument(
+        "--folders", type=int, metavar="N", help="with --new: try at most N folders of mutants for each"
+    )
     options = parser.parse_args()
+    if options.folders and not options.new:
+        parser.error("--folders needs --new")
     if options.new and not (options.table and options.table.exists()):
         parser.error("--new needs --table FILE, a table that is there")
     if strange := set(options.modules) - set(MODULES):
@@ -291,11 +298,12 @@ def main() -> int:
     ]
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as work:
-        mutants = Judged(Path(work), _hints(told))
+        mutants = Judged(Path(work), _hints(told), options.folders)
         for number, variant in enumerate(todo, 1):
             started = time.monotonic()
             by = mutants.otherwise(variant)
-            rows.append([variant.module, str(variant.line), _cell(variant), by or _NOBODY])
+            if by or not options.folders:
+                rows.append([variant.module, str(variant.line), _cell(variant), by or _NOBODY])
             print(f"{number}/{len(todo)}", _line(variant, by, time.monotonic() - started), flush=True)  # noqa: T201
             if options.table:
                 again = {(row[0], row[2]) for row in rows}
