@@ -105,7 +105,7 @@ def lints(folder: Path, workload: Declaration, *, faults: bool = False) -> list[
     for row in pq.read_table(path).to_pylist():
         body = json.loads(row["request"])
         names = list(_rules(row, body, seen, workload, transactional))
-        if row["api"] == _PRODUCE and any(foreign(batch.get("topic", "")) for batch in body.get("batches", ())):
+        if any(foreign(batch.get("topic", "")) for batch in body.get("batches", ())):
             names.append("unnamed-topic")
         for name in names:
             found.setdefault(name, []).append(row)

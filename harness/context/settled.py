@@ -21,9 +21,8 @@ def lag(context: FaultContext) -> int:
     admin, count = context.cluster.admin, context.plan.scenario.workload.partitions
     behind: dict[Partition, tuple[int, int]] = {}
     for group, topic in context.names.read:
-        partitions = [(topic, partition) for partition in range(count)]
-        if context.plan.scenario.app is not None:
-            partitions = _read_by(context, group)
+        of_app = context.plan.scenario.app is not None
+        partitions = _read_by(context, group) if of_app else [(topic, partition) for partition in range(count)]
         ends = admin.offsets(partitions, "latest", "read_uncommitted")
         starts = admin.offsets(partitions, "earliest", "read_uncommitted")
         committed = admin.group_offsets(group)

@@ -19,9 +19,9 @@ from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.described import Partition
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import lag
-from onceproof.harness.model.contract import BAIT
 from onceproof.verifiers.collect import records
 from onceproof.verifiers.evidence import spark as sessions
+from onceproof.verifiers.evidence.spark import rows
 
 _DEADLINE_S = 120.0
 
@@ -87,9 +87,8 @@ class Sentinel:
     def _last(self) -> list[int]:
         """Return the numbers of the last inputs of the partitions."""
         inputs = self._spark.read.parquet(str(self._ledger.absolute() / "sent-*.parquet"))
-        sent = inputs.where(f"acknowledged AND offset IS NOT NULL AND number < {BAIT}")
-        last = sent.groupBy("partition").agg(F.max_by("number", "offset").alias("number"))
-        return [row["number"] for row in last.collect()]
+        last = inputs.groupBy("partition").agg(F.max_by("number", "offset").alias("number"))
+        return [row["number"] for row in rows(last)]
 
     def reached(self) -> bool:
         """Return whether every one of them has been read by now."""
@@ -103,7 +102,7 @@ class Sentinel:
         frames = records.read_outputs(self._spark, bootstrap, context, pinned, "read_committed", self._ledger)
         for role, frame in frames.items():
             wanted = self._missing[role]
-            found = frame.where(F.col("number").isin(list(wanted))).select("number").distinct() if wanted else None
-            wanted -= {row["number"] for row in found.collect()} if found is not None else set()
+            found = frame.where(F.col("number").isin(list(wanted))).select("number").distinct()  # speed
+            wanted -= {row["number"] for row in rows(found)}
         self._read = ends
         return not any(self._missing.values())

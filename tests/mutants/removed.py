@@ -33,6 +33,7 @@ TESTED: Mapping[str, tuple[str, ...]] = {
     "onceproof.harness.record.refusals": ("test_narrator",),
     "onceproof.harness.context.settled": ("test_settled",),
     "onceproof.run.quiesce": ("test_settled",),
+    "onceproof.run.done": ("test_settled",),
 }
 
 

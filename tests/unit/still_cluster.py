@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from onceproof.harness.cluster.described import Member, OpenProducer, Partition, PartitionState, Transaction
 from onceproof.harness.context.context import FaultContext
-from onceproof.harness.model import plan, registry
+from onceproof.harness.model import plan
 from onceproof.harness.model.names import Names, names
 from onceproof.harness.model.scenario import parse
 from onceproof.harness.record.events import Event
@@ -79,11 +79,19 @@ class StillContext:
         logs: Mapping[str, Path] | None = None,
         capabilities: Iterable[str] = ("log-access", "transaction-state"),
         collect: Mapping[str, Any] | None = None,
+        **tables: Any,
     ) -> None:
-        raw = {"name": "still", "about": "a cluster at rest", "workload": {"name": workload, **_WORKLOAD}}
+        """`tables` are further tables of the scenario, such as `app`."""
+        raw: dict[str, Any] = {
+            "name": "still",
+            "about": "a cluster at rest",
+            "workload": {"name": workload, **_WORKLOAD},
+        }
         raw |= {"collect": dict(collect)} if collect else {}
-        made = plan.make(parse(raw, where="test"), 1)
-        self.names = names(made.digest, 1, registry.workload(workload))
+        if "outputs" in tables:
+            del raw["workload"]["name"]
+        made = plan.make(parse(raw | tables, where="test"), 1)
+        self.names = names(made.digest, 1, made.scenario.pipeline)
         self.admin = StillAdmin(names=self.names)
         self.noted: list[Event] = []
         self.calls: list[str] = []

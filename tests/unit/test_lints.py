@@ -176,6 +176,7 @@ def test_a_run_without_the_table_has_no_lints(tmp_path: Path) -> None:
     ("topic", "found"),
     [
         ("op-test-1-output", []),
+        ("", []),  # a topic whose id nobody knows
         ("op-test-1-group-store-changelog", []),
         ("op-test-1-other", ["unnamed-topic"]),
         ("audit", ["unnamed-topic"]),

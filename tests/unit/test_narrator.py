@@ -367,6 +367,9 @@ def test_committed_offsets_of_an_application_without_transactions(client: Client
     commit(30)
     assert client.kinds() == ["begin", "ok", "begin", "ok"]
     assert client.last()["sources"] == {"3": (12, 30)} and client.last()["transaction"] == 2
+    answered = [{"name": "in", "partitions": [{"partitionIndex": 3, "errorCode": 0}]}]
+    client.send(TXN_OFFSET, {"groupId": "g", "topics": []}, {"topics": answered})
+    assert len(client.kinds()) == 4
 
 
 def test_offsets_outside_of_transactions_are_no_transaction(client: Client) -> None:

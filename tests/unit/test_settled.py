@@ -1,6 +1,8 @@
 """What is asked of a cluster to know that a run is at rest, and what is recorded if it does not come to rest."""
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,6 +46,61 @@ def at_rest(workload: str = "copy") -> StillContext:
 def test_no_partition_is_asked_for_records_when_there_is_no_lag(asked: list[object]) -> None:
     assert settled.lag(at_rest().context) == 0
     assert asked == []
+
+
+def test_an_application_may_read_further_topics_of_its_own(asked: list[dict[Partition, tuple[int, int]]]) -> None:
+    still = StillContext(app={"command": ["true"]})
+    repartition = f"{still.names.prefix}-group-repartition"
+    read = {(still.names.input, 0): 10, (still.names.input, 1): 10, (repartition, 1): 4, ("audit", 1): 2}
+    still.admin.committed[still.names.group] = {place: (offset, "") for place, offset in read.items()}
+    assert settled.lag(still.context) == 10
+    assert asked == [{(repartition, 0): (0, 10), (repartition, 1): (4, 10)}]
+
+
+def described(by: str) -> StillContext:
+    return StillContext(
+        app={"command": ["true"], "position": "none"}, outputs={"output": {"input": "key"}}, done={"by": by}
+    )
+
+
+def test_an_application_is_done_when_nothing_has_been_written_for_long_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    still, now = described("quiet: 5s"), [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    quiet = done.Quiet(still.context, 5.0)
+
+    def after(seconds: float) -> bool:
+        now[0] += seconds
+        return quiet.reached()
+
+    assert [after(3), after(4)] == [False] * 2
+    still.admin.high[still.names.topic("output"), 1] = 12
+    assert [after(2), after(4)] == [False] * 2
+    still.admin.high[still.names.input, 1] = 12  # no output
+    still.admin.stable[still.names.topic("output"), 1] = 12  # what was written before is decided
+    assert after(1)
+
+
+@pytest.mark.parametrize(
+    ("by", "what"),
+    [("quiet: 5s", "no new output for 5 s"), ("sentinel", "an output of the last input of each partition on every")],
+)
+def test_what_shows_that_an_application_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, what: str
+) -> None:
+    looked: list[object] = []
+
+    def looks(*about: object) -> SimpleNamespace:
+        looked.append(about)
+        return SimpleNamespace(reached=lambda: True)
+
+    monkeypatch.setattr(done, "Quiet" if by.startswith("quiet") else "Sentinel", looks)
+    waited: list[str] = []
+    monkeypatch.setattr(done, "until", lambda says, _, **__: waited.append(says))
+    still = described(by)
+    done.wait(still.context, tmp_path, "local[1]")
+    assert waited[0].startswith(what) and len(looked) == 1
 
 
 def test_lag_counts_only_where_records_remain(asked: list[dict[Partition, tuple[int, int]]]) -> None:

@@ -28,11 +28,11 @@ exec sleep 7104
 class Instance:
     """A supervisor with its command."""
 
-    def __init__(self, folder: Path, *command: str) -> None:
+    def __init__(self, folder: Path, *command: str, stop_s: float = 1.0) -> None:
         self.events: list[dict[str, Any]] = []
         self.codes: list[int] = []
         about = {"command": list(command), "env": {"WORD": "from the scenario"}, "folder": str(folder)}
-        config = {**about, "container": None, "stop_s": 1.0, "client_config": {}}
+        config = {**about, "container": None, "stop_s": stop_s, "client_config": {}}
         self.child = Child(
             processes.SUPERVISOR,
             config,
@@ -104,6 +104,16 @@ def test_a_command_that_is_killed(tmp_path: Path) -> None:
     psutil.Process(group).kill()
     assert one.ended() == -signal.SIGKILL
     assert not sleeping()
+
+
+def test_a_command_that_is_killed_while_it_ends(tmp_path: Path) -> None:
+    one = Instance(tmp_path, "sh", "-c", f"trap '' TERM\n{_FAMILY}", stop_s=30.0)
+    group = one.spawned()
+    until("all processes", lambda: len(sleeping()) == 4, deadline_s=20)
+    one.child.send("stop")
+    time.sleep(0.5)
+    psutil.Process(group).kill()
+    assert one.ended() == -signal.SIGKILL
 
 
 def test_the_harness_dies(tmp_path: Path) -> None:

@@ -1,10 +1,19 @@
 """What was acknowledged is in the log as it was sent, or it is lost."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from onceproof.harness.record.results import Finding
+from onceproof.harness.record.tables import BATCHES, REQUESTS
+from onceproof.verifiers import completeness, written
+from onceproof.verifiers.evidence.tables import Tables
 from onceproof.verifiers.written import Sent, acknowledged, wrong
 
 PLACE = ("op-1-output", 3)
@@ -68,3 +77,53 @@ def test_a_partition_that_the_broker_writes_anew_is_not_judged() -> None:
 
 def test_a_partition_that_is_not_whole_is_not_judged() -> None:
     assert list(wrong(sent(produced(1, 35), produced(17)), {})) == []
+
+
+def test_batches_whose_bytes_were_not_recorded_are_not_judged() -> None:
+    row = produced()
+    asked = json.loads(row["request"])
+    del asked["batches"][0]["crc"]
+    assert sent(row | {"request": json.dumps(asked)}) == []
+
+
+def judged(folder: Path, monkeypatch: pytest.MonkeyPatch, *, start: int = 0, whole: bool = True) -> Sequence[Finding]:
+    """The findings of a run whose client was told that sequence 40 was written twice, with two CRCs.
+
+    The replica on broker1 is that of the leader, and the one on broker2 has the other batch. A marker of the same
+    producer has no sequence number.
+    """
+    empty = dict.fromkeys(BATCHES.columns) | {"topic": PLACE[0], "partition": PLACE[1], "producer_id": 4000}
+    first = empty | {"broker": "broker1", "producer_epoch": 2, "sequence": 35, "crc": 1}
+    batch = first | {"sequence": 40, "crc": 17}
+    marker = batch | {"control": "commit", "crc": 3}
+    other = batch | {"broker": "broker2", "crc": 99}
+    asked = [produced(1, 35), produced(17), produced(99), produced(3)]
+    (folder / "tables").mkdir()
+    for table, rows in ((BATCHES, [first, batch, marker, other]), (REQUESTS, asked)):
+        filled = [dict.fromkeys(table.columns) | row for row in rows]
+        pq.write_table(pa.Table.from_pylist(filled, table.arrow), folder / "tables" / f"{table.name}.parquet")
+    monkeypatch.setattr(completeness, "incomplete", lambda _: {} if whole else {("output", PLACE[1]): "a hole"})
+    pinned = [{"topic": PLACE[0], "partition": PLACE[1], "start": start, "leader": "broker1"}]
+    tables = SimpleNamespace(
+        folder=folder, pinned=pinned, role=lambda topic: topic.removeprefix("op-1-"), samples_max=5
+    )
+    monkeypatch.setattr(written, "explained", lambda _, __, samples: samples)
+    return written.CHECK.run(cast("Tables", tables)).findings
+
+
+def test_the_leader_of_each_partition_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [finding] = judged(tmp_path, monkeypatch)
+    assert (finding.cls, finding.count) == ("lost", 2)
+    assert [(each["sent_crc"], each["crc_in_the_log"]) for each in finding.samples] == [(99, 17), (3, 17)]
+
+
+@pytest.mark.parametrize("keys", [{"start": 1}, {"whole": False}])
+def test_what_is_not_in_the_log_of_a_partition_that_lacks_records_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
+) -> None:
+    assert judged(tmp_path, monkeypatch, **keys) == []
+
+
+def test_a_right_run_has_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written, "wrong", lambda _, __: [])
+    assert judged(tmp_path, monkeypatch) == []

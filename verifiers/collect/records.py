@@ -18,6 +18,7 @@ from onceproof.harness.model.contract import NUMBER, Contract
 from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record.tables import LOAD
 from onceproof.verifiers.collect import topics
+from onceproof.verifiers.evidence.spark import rows
 
 
 def read_inputs(spark: SparkSession, bootstrap: str, context: FaultContext, pinned: list[dict[str, Any]]) -> DataFrame:
@@ -105,7 +106,7 @@ def _known(spark: SparkSession, sql: str, ledger: Path) -> DataFrame:
     """Return the number and the id of each input."""
     load = spark.read.schema(LOAD.spark).parquet(str(ledger.absolute() / "load-*.parquet"))
     known = load.selectExpr("number", f"cast({sql} AS string) AS id").where("id IS NOT NULL")
-    twice = known.groupBy("id").agg(F.count("*").alias("n")).where("n > 1").limit(1).collect()
+    twice = rows(known.groupBy("id").agg(F.count("*").alias("n")).where("n > 1").limit(1))
     if twice:
         raise WorkloadError(f"load.id: {twice[0]['n']} inputs have the id {twice[0]['id']!r:.80}; allowed: one id each")
     return known

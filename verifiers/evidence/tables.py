@@ -41,7 +41,7 @@ from onceproof.harness.record.tables import (
     TRANSACTIONS,
     Table,
 )
-from onceproof.verifiers.evidence.spark import small
+from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.time_limit import computed
 
 _UNITS = {"commits": "committed offsets", "observed": "observed records"}
@@ -348,7 +348,7 @@ class Tables:
         if self.workload.claim.position == "none":
             done = self.inputs.join(self.outputs.select("number").distinct(), "number", "left_semi")
             last = done.groupBy("partition").agg(F.max("offset").alias("offset"))
-            return {row["partition"]: row["offset"] + 1 for row in last.collect()}
+            return {row["partition"]: row["offset"] + 1 for row in rows(last)}
         return {e["partition"]: e["offset"] for e in self.facts["positions"] if e["topic"] == self.input_topic}
 
     def gone_from(self, topic: str) -> int:

@@ -116,34 +116,35 @@ class Supervisor:
 
     def __init__(self, child: Child) -> None:
         self._child, self._config = child, child.config
+        self._overdue = False  # whether this process has killed the command
         self._instance: _Instance = (_Container if self._config["container"] else _Process)(self._config)
 
     def run(self) -> int:
         """Return the exit status of this process after the command has ended.
 
-        It is 0 if the command was asked to end, and EXIT_WORKLOAD if it ended by itself. If the command was killed,
-        this process kills itself, so that it ends in the same way.
+        It is 0 if the command was asked to end, and EXIT_WORKLOAD if it ended by itself. If somebody else killed the
+        command, this process kills itself, so that it ends in the same way.
         """
         self._child.emit("spawned", **self._instance.spawned)
         self._child.emit("ready", client="")
         threading.Thread(target=self._stop, name="stop", daemon=True).start()
         code = self._instance.wait()
         self._instance.kill()
-        if self._child.stopping.is_set():
-            return 0
-        if code == -signal.SIGKILL:
+        if code == -signal.SIGKILL and not self._overdue:
             os.kill(os.getpid(), signal.SIGKILL)
-        return EXIT_WORKLOAD
+        return 0 if self._child.stopping.is_set() else EXIT_WORKLOAD
 
     def _stop(self) -> None:
         """Wait for the command `stop`, or for the end of the harness; end the command, and kill it if it does not."""
         self._child.stopping.wait()
         if self._child.alone.is_set():  # the harness has died
+            self._overdue = True
             self._instance.kill()
             return
         self._instance.signal(signal.SIGTERM)
         self._instance.signal(signal.SIGCONT)  # a stopped process does not see SIGTERM before it continues
         if self._instance.wait(self._config["stop_s"]) is None:
+            self._overdue = True
             self._instance.kill()
 
 
