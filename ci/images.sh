@@ -105,13 +105,29 @@ kafka_image_and_jars() {
   say "fetching Kafka's jars and building its image"
   "$python" -m onceproof.cli.main images >"$work/log" 2>&1 || failed "Kafka's image" "$work/log"
   "$python" -c '
+from onceproof.harness.artifacts import jars
 from onceproof.verifiers.collect import internal, topics
 from onceproof.workloads.processes import observer
-topics.jars(), internal.jar(), observer.formatter()' >"$work/log" 2>&1 || failed "the readers of topics" "$work/log"
+topics.jars(), internal.jar(), observer.formatter(), jars.postgresql()' >"$work/log" 2>&1 || failed "the readers of topics" "$work/log"
   mkdir -p "$home"
   echo "$now" >"$stamp"
 }
 
+# postgresql_image: for tests of outputs in a database; nothing else needs it.
+postgresql_image() {
+  local tag=onceproof/postgresql
+  if present "$tag"; then there "image $tag"; return; fi
+  may_install || missing "image $tag: making it needs root on Debian or Ubuntu"
+  command -v mmdebstrap >/dev/null || apt_install mmdebstrap
+  say "making $tag from packages of $suite"
+  mmdebstrap --quiet --variant=minbase --components="$components" --include=postgresql "$suite" "$work/base.tar"
+  docker import "$work/base.tar" "$tag" >/dev/null
+}
+
+if [ "${1:-}" = postgresql ]; then
+  postgresql_image
+  exit
+fi
 base_image
 toxiproxy_image
 kafka_image_and_jars

@@ -37,9 +37,7 @@ def _vanished(tables: Tables, succeeded: DataFrame) -> DataFrame:
     gone = parts.join(tables.few(seen), TRANSACTION, "left_anti")
     suspected = suspects.suspects(tables)
     if suspected is not None:
-        spans = tables.transactions.where("event = 'invoke'").select(
-            *TRANSACTION, F.explode("sources").alias("p", "span")
-        )
+        spans = tables.transactions.select(*TRANSACTION, F.explode("sources").alias("p", "span"))
         inside = F.expr("from_p = cast(p AS int) AND from_o >= span[0] AND from_o < span[1]")
         missing = suspected.where("missing")
         gone = gone.join(spans.join(missing, inside).select(*TRANSACTION).distinct(), TRANSACTION, "left_anti")

@@ -39,6 +39,13 @@ FOUND_BY: Mapping[str, tuple[str, ...]] = {
 # What the log shows by itself of classes whose proof needs the input of each output: repeated or missing sequence
 # numbers, older epochs, committed offsets that go back, outputs of aborted transactions.
 _OF_LOG = ("lost", "duplicate", "aborted-read", "torn-transaction", "zombie-write", "offset-divergence", "unprotected")
+# Rows of a table are in no log, so nothing shows which transaction they were written in.
+_OF_TABLES = {
+    "aborted-read": PRESENCE,
+    "torn-transaction": NOT_JUDGED,
+    "zombie-write": PRESENCE,
+    "offset-divergence": PRESENCE,
+}
 _BY_MODEL = ("lost", "duplicate", "phantom", "corrupted", "reset-skip", "reset-reprocess")
 
 
@@ -50,7 +57,10 @@ def level(workload: Declaration) -> Level:
 def classes(workload: Declaration, checks: Sequence[CheckResult]) -> dict[str, str]:
     """Return how far each class was judged, by class. `checks` are the results of the run."""
     judged = {each.name for each in checks if not each.not_judged}
-    return {cls: _how(cls, needed, workload.contract, judged) for cls, needed in FOUND_BY.items()}
+    found = {cls: _how(cls, needed, workload.contract, judged) for cls, needed in FOUND_BY.items()}
+    if workload.tables:
+        found |= {cls: how for cls, how in _OF_TABLES.items() if found[cls] == PROVED}
+    return found
 
 
 def _how(cls: str, needed: tuple[str, ...], contract: Contract | None, judged: set[str]) -> str:

@@ -38,6 +38,7 @@ _NO_ANSWER = re.compile(
 _REASON_MAX, _SAID_MAX = 200, 800
 _ECJ = "3.37.0"
 _COMPILE = ("-source", "17", "-target", "17", "-proc:none", "-nowarn")
+_POSTGRESQL = "42.7.7"
 COMPILER = f"ecj-{_ECJ}"
 
 
@@ -115,6 +116,12 @@ def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], targ
             for path in sorted(classes.rglob("*.class")):
                 jar.write(path, path.relative_to(classes))
         made.replace(target)
+
+
+def postgresql() -> list[Path]:
+    """Return the jar of PostgreSQL's JDBC driver. Raises HarnessError when the download fails."""
+    folder = _fetch(f"postgresql-{_POSTGRESQL}", [f"org.postgresql:postgresql:{_POSTGRESQL}"])
+    return sorted(folder.glob("postgresql-*.jar"))
 
 
 def fetched(name: str) -> bool:

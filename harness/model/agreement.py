@@ -117,9 +117,9 @@ def _check_described(scenario: _Scenario, where: str) -> None:
         raise BadInput(f"{where}: outputs: allowed only with [app]; a workload says what onceproof's own workers write")
     if named:
         raise BadInput(f"{where}: workload.name: {named}; allowed: either a workload's name or tables [outputs.TOPIC]")
-    if problem := _progress(scenario.app, scenario.done, scenario.outputs):
-        raise BadInput(f"{where}: {problem}")
     if problem := described.problem(scenario.load, scenario.outputs, scenario.model):
+        raise BadInput(f"{where}: {problem}")
+    if problem := _progress(scenario.app, scenario.done, scenario.outputs):
         raise BadInput(f"{where}: {problem}")
 
 
@@ -129,6 +129,8 @@ def _progress(app: AppSpec, done: DoneSpec, outputs: Mapping[str, OutputSpec]) -
         return "done.by: group; allowed with app.position none: sentinel, quiet: 10s"
     if app.position == "none" and not app.transactional:
         return "app.position: none; allowed without transactions: group, whose offsets show what was processed"
+    if app.transactional and any(each.jdbc for each in outputs.values()):
+        return "app.transactional: true; allowed with outputs in a database: false"
     if done.by == "sentinel" and any(not each.input or each.least == 0 for each in outputs.values()):
         return "done.by: sentinel; allowed: if each table of outputs has `input`, and each input at least one output"
     return ""
@@ -138,9 +140,11 @@ def _check_app(scenario: _Scenario, workload: Workload, where: str) -> None:
     """Check that an application can do what the workload says: it has no part of onceproof's own in it."""
     if scenario.app is None:
         return
-    if topic := scenario.app.unknown_topic(workload.topics):
-        allowed = ", ".join(f"{{topic:{each}}}" for each in ("input", *workload.topics))
-        raise BadInput(f"{where}: app: {{topic:{topic}}}: allowed: {allowed}")
+    if name := scenario.app.unknown(workload.topics, workload.tables):
+        known = [f"topic:{each}" for each in ("input", *workload.topics)] + [
+            f"table:{each}" for each in workload.tables
+        ]
+        raise BadInput(f"{where}: app: {{{name}}}: allowed: {', '.join(f'{{{each}}}' for each in known)}")
     if workload.intermediate_topic or workload.aggregate:
         says = f"{scenario.workload.name}; allowed with [app]: a workload without totals and without a second service"
         raise BadInput(f"{where}: workload.name: {says}")

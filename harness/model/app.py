@@ -17,7 +17,7 @@ transactions were follows from its requests and from the log.
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -79,10 +79,10 @@ class AppSpec(Strict):
     - `build`: a program and its arguments that are run once before a run, such as a compiler. The folder `{build}` is
       for what it makes; it is kept in the cache.
     - `env`: environment variables, in addition to those of the `onceproof` command. Values and arguments may contain
-      `{bootstrap}`, `{group}`, `{topic:input}` and so on for each topic of the workload, `{instance}` (from 0),
-      `{transactional_id}` (one for each instance, kept over its restarts), `{prefix}`, with which names of the
-      application's own must begin, `{state}` (a folder for each instance), `{build}`, `{classpath}` (see `java`), and
-      `{python}`, the interpreter that runs the `onceproof` command.
+      `{bootstrap}`, `{group}`, `{topic:input}` and so on for each topic of the workload, `{table:NAME}` for a table of
+      a database, `{instance}` (from 0), `{transactional_id}` (one for each instance, kept over its restarts),
+      `{prefix}`, with which names of the application's own must begin, `{state}` (a folder for each instance),
+      `{build}`, `{classpath}` (see `java`), and `{python}`, the interpreter that runs the `onceproof` command.
     - `java`: the Java program and libraries in `{classpath}`.
     - `state`: whether the folder `{state}` is kept when an instance starts again, or is empty then.
     - `ready`: what shows that an instance may receive inputs: `group`, the group has assigned every partition; `log:
@@ -121,8 +121,8 @@ class AppSpec(Strict):
             raise ValueError("command: missing; allowed: a program and its arguments, or a key image in its place")
         for text in (*self.command, *self.env.values()):
             for name in _PLACE.findall(text):
-                if name not in _PLAIN and not name.startswith("topic:"):
-                    allowed = ", ".join(f"{{{each}}}" for each in (*_PLAIN, "topic:NAME"))
+                if name not in _PLAIN and not name.startswith(("topic:", "table:")):
+                    allowed = ", ".join(f"{{{each}}}" for each in (*_PLAIN, "table:NAME", "topic:NAME"))
                     raise ValueError(f"{{{name}}}: allowed: {allowed}")
                 if name == "python" and self.image is not None:
                     raise ValueError("{python}: not with image; allowed: a program of the image")
@@ -158,11 +158,14 @@ class AppSpec(Strict):
         built = [builds.folder(self.build, self.place)] if self.build else []
         return [*built, *(Path(each.removesuffix("/*")) for each in parts)]
 
-    def unknown_topic(self, topics: tuple[str, ...]) -> str:
-        """Return the first topic that is named here and that the workload does not have; empty if there is none."""
+    def unknown(self, topics: Sequence[str], tables: Sequence[str]) -> str:
+        """Return the first topic or table that is named here and that the workload does not have, as `topic:orders`.
+
+        The result is empty if there is none.
+        """
         named = [name for text in (*self.command, *self.env.values()) for name in _PLACE.findall(text)]
-        wrong = (name for name in named if name.startswith("topic:") and name[6:] not in ("input", *topics))
-        return next((name.removeprefix("topic:") for name in wrong), "")
+        known = {"topic:input", *(f"topic:{each}" for each in topics), *(f"table:{each}" for each in tables)}
+        return next((name for name in named if ":" in name and name not in known), "")
 
     def filled(
         self, names: Names, instance: int, *, bootstrap: str, state: Path
@@ -179,6 +182,7 @@ class AppSpec(Strict):
             "state": str(state),
             "transactional_id": names.transactional_id(instance),
             **{f"topic:{role}": topic for role, topic in names.topics.items()},
+            **{f"table:{role}": names.table(role) for role in names.tables},
         }
 
         def fill(text: str) -> str:

@@ -63,6 +63,7 @@ class Contract:
     `ids`              topic → the id of the input that an output comes from; empty at level 0
     `columns`          topic → the columns of its outputs that the model names, unless they are `key`, `value` or a
                        field of a JSON value of that name
+    `databases`        the name of a table → the JDBC URL of its database; for outputs that are rows, not records
     `model`            Spark SQL over the view `inputs(number, partition, offset, key, value)`, with key and value as
                        text, and `amount` and `text` of a JSON load; empty below level 2
     `compare`          what is compared with the rows of the model: the outputs of each input, the last output of each
@@ -76,6 +77,7 @@ class Contract:
     id: str = ""
     ids: Mapping[str, Expression] = field(default_factory=dict)
     columns: Mapping[str, Mapping[str, Expression]] = field(default_factory=dict)
+    databases: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     compare: Compare = "each"
     same_partition: bool = False

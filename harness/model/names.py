@@ -16,13 +16,14 @@ from onceproof.harness.model.workload import Workload
 class Names:
     """The names of one run.
 
-    `outputs` and `intermediate_topic` are the workload's own names of topics. `intermediate_topic` is empty for a
-    workload without one.
+    `outputs` and `intermediate_topic` are the workload's own names of topics, and `tables` those of tables.
+    `intermediate_topic` is empty for a workload without one.
     """
 
     prefix: str
     outputs: tuple[str, ...]
     intermediate_topic: str = ""
+    tables: tuple[str, ...] = ()
 
     @property
     def input(self) -> str:
@@ -57,6 +58,10 @@ class Names:
         """The name on the cluster for the workload's own name of each topic, the input first."""
         return {role: self.topic(role) for role in ("input", *self.outputs)}
 
+    def table(self, role: str) -> str:
+        """Return the name in its database of a table that the workload calls `role`."""
+        return self.topic(role).replace("-", "_")
+
     def transactional_id(self, worker: int) -> str:
         """Return the transactional id of a worker."""
         return f"{self.prefix}-worker-{worker}"
@@ -65,5 +70,8 @@ class Names:
 def names(plan_digest: str, run_number: int, workload: Workload) -> Names:
     """Return the names of run `run_number` of a plan on a cluster; `plan_digest` is `Plan.digest`."""
     return Names(
-        prefix=f"op-{plan_digest}-{run_number}", outputs=workload.topics, intermediate_topic=workload.intermediate_topic
+        prefix=f"op-{plan_digest}-{run_number}",
+        outputs=workload.topics,
+        intermediate_topic=workload.intermediate_topic,
+        tables=workload.tables,
     )

@@ -65,6 +65,10 @@ class LoadSpec(Strict):
 class OutputSpec(Strict):
     """A table `[outputs.TOPIC]` of a scenario: a topic that the application writes.
 
+    - `jdbc`: the JDBC URL of a PostgreSQL database, if the application writes rows of a table there, and no topic. The
+      name of the table is `{table:NAME}` in `[app]`. `{env:NAME}` in the URL, or in its place, is an environment
+      variable, whose value is recorded nowhere. A row is compared as if it were the value of a record, with a JSON
+      field for each column; its column `key`, if it has one, is the key.
     - `input`: the id of the input that an output comes from: `key`, `value`, `json: $.PATH`, `header: NAME`, or
       `sql: EXPRESSION` over the output's `key` and `value`. Without it, outputs are not compared with inputs (level 0).
     - `each`: how many outputs an input has on this topic, such as `1`, `3` or `0..1`; a model that is compared with
@@ -76,6 +80,7 @@ class OutputSpec(Strict):
       `value` are the output's own, as text, and any other column is a field of its JSON value.
     """
 
+    jdbc: Annotated[str, Field(pattern=r"^(jdbc:postgresql:.+|\{env:\w+\})?$", max_length=1_000)] = ""
     input: str = ""
     each: str = "1"
     order: Literal["per-partition", "none"] = "per-partition"
@@ -143,6 +148,8 @@ def problem(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec 
         return f"load.aborted: {load.aborted}; allowed with {load.value}: 0, since bait is made of further inputs"
     if load.id and not identified:
         return "load.id: not without `input` in [outputs], which says what is compared with it"
+    if problem := _of_databases(outputs):
+        return problem
     for name, kind in (("order", "order"), ("partition", "partition")):
         if len({getattr(each, kind) for each in outputs.values()}) > 1:
             return f"outputs: {name}: allowed: the same for all topics"
@@ -151,6 +158,17 @@ def problem(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec 
         named = {contract.expression(text).named for text in texts if text} - {""}
         if len(named) > 1:
             return f"outputs.{topic}: headers {', '.join(sorted(named))}; allowed: one header for each topic"
+    return ""
+
+
+def _of_databases(outputs: Mapping[str, OutputSpec]) -> str:
+    stored = {name for name, each in outputs.items() if each.jdbc}
+    if stored and len(stored) < len(outputs):
+        missing = next(name for name in outputs if name not in stored)
+        return f"outputs.{missing}.jdbc: missing; allowed: in every table of outputs, or in none"
+    for name in stored:
+        for key in {"order", "partition"} & outputs[name].model_fields_set:
+            return f"outputs.{name}.{key}: not with jdbc, since rows have no order and no partition"
     return ""
 
 
@@ -168,13 +186,14 @@ def workload(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec
         model="" if model is None else model.sql,
         compare="each" if model is None else model.compare,
         same_partition=first.partition == "input",
-        in_order=first.order == "per-partition",
+        in_order=first.order == "per-partition" and not first.jdbc,
+        databases={name: each.jdbc for name, each in outputs.items() if each.jdbc},
     )
     return Workload(
         name="application",
         about="What the tables [outputs] and [model] of the scenario say.",
         expected=_expected(outputs, made),
-        topics=tuple(outputs),
+        topics=() if first.jdbc else tuple(outputs),
         claim=claim,
         identity="0L",
         contract=made,

@@ -173,7 +173,7 @@ class Declaration:
         for topic in self.topics:
             if not _TOPIC.fullmatch(topic) or topic == "input" or self.topics.count(topic) > 1:
                 return f"topics: {topic!r:.80}; allowed: different names of a-z and -, other than input"
-        if not self.topics:
+        if not self.topics and not self.tables:
             return "topics: (); allowed: at least one name"
         for name in ("intermediate_topic", "changelog"):
             if getattr(self, name) not in ("", *self.topics):
@@ -199,6 +199,16 @@ class Declaration:
     def placed(self) -> bool:
         """Whether an output must be in the partition that `expected` says."""
         return self.contract is None or self.contract.same_partition
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of databases whose rows are compared with the expected outputs."""
+        return () if self.contract is None else tuple(self.contract.databases)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The topics and tables whose records or rows are compared with the expected outputs."""
+        return (*self.judged, *self.tables)
 
     @property
     def judged(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def command(options: argparse.Namespace) -> int:
     from onceproof.suite import batch, battery, preflight
 
     file = scenarios.find_one(options.scenario)
-    wanted = options.only or list(battery.PLANS)
+    wanted = options.only or battery.suited(scenario.load(file))
     if options.print:
         commands.say("\n".join(battery.text(file, plan) for plan in wanted).rstrip())
         return commands.AS_EXPECTED

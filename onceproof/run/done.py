@@ -19,7 +19,7 @@ from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.described import Partition
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import lag
-from onceproof.verifiers.collect import records
+from onceproof.verifiers.collect import database, records
 from onceproof.verifiers.evidence import spark as sessions
 from onceproof.verifiers.evidence.spark import rows
 
@@ -40,7 +40,7 @@ def wait(context: FaultContext, folder: Path, master: str) -> None:
             Sentinel(context, folder / "ledger", master).reached,
         )
     elif done.by != "group":
-        what, reached = f"no new output for {quiet_s:g} s", Quiet(context, quiet_s).reached
+        what, reached = f"no new output for {quiet_s:g} s", Quiet(context, quiet_s, master).reached
     until(what, reached, deadline_s=_DEADLINE_S + quiet_s, abort=context.workers.failures.check)
 
 
@@ -55,18 +55,21 @@ def _outputs(context: FaultContext) -> list[Partition]:
 
 
 class Quiet:
-    """Whether the ends of all outputs' partitions have stayed where they are."""
+    """Whether the ends of all outputs' partitions have stayed where they are, and the numbers of rows in tables."""
 
-    def __init__(self, context: FaultContext, seconds: float) -> None:
+    def __init__(self, context: FaultContext, seconds: float, master: str) -> None:
         self._context, self._seconds = context, seconds
-        self._ends: dict[Partition, int] = {}
+        self._spark = sessions.session(master)
+        self._seen: tuple[dict[Partition, int], dict[str, int]] = {}, {}
         self._since = time.monotonic()
 
     def reached(self) -> bool:
         """Return whether that has been so for long enough; each call looks again."""
-        ends = self._context.cluster.admin.offsets(_outputs(self._context), "latest", "read_uncommitted")
-        if ends != self._ends:
-            self._ends, self._since = ends, time.monotonic()
+        context = self._context
+        ends = context.cluster.admin.offsets(_outputs(context), "latest", "read_uncommitted")
+        sizes = {table: database.read(self._spark, *place).count() for table, place in records.stored(context).items()}
+        if (ends, sizes) != self._seen:
+            self._seen, self._since = (ends, sizes), time.monotonic()
         return time.monotonic() - self._since >= self._seconds
 
 
@@ -82,7 +85,7 @@ class Sentinel:
         self._read: dict[Partition, int] = {}
         work = context.plan.scenario.pipeline
         last = self._last()
-        self._missing = {role: set(last) for role in work.judged}
+        self._missing = {role: set(last) for role in work.compared}
 
     def _last(self) -> list[int]:
         """Return the numbers of the last inputs of the partitions."""

@@ -155,6 +155,17 @@ def write(file: Path, target: Path, wanted: Sequence[str]) -> list[tuple[str, Pa
     return files_of
 
 
+def suited(loaded: Scenario) -> list[str]:
+    """Return the plans that fit a scenario: phases need transactions, and refused writes an output topic."""
+    work = loaded.pipeline
+    without = {
+        *(plan for plan in PLANS if "@" in plan and not work.claim.transactional),
+        *(["refuse-writes"] if not work.topics else []),
+        *(["delete-records"] if work.claim.position == "none" else []),
+    }
+    return [plan for plan in PLANS if plan not in without]
+
+
 def text(file: Path, plan: str) -> str:
     """Return the scenario of a plan as TOML. Raises BadInput as `write` does."""
     if plan not in PLANS:
@@ -166,7 +177,7 @@ def text(file: Path, plan: str) -> str:
         if key in own:
             raise BadInput(f"{file}: {key}: a battery brings its own faults and expectations; leave this table out")
     named = _NAME.sub(f'name = "{loaded.name}-{_plain(plan)}"', whole, count=1)
-    tables = PLANS[plan].replace("{output}", loaded.pipeline.topics[0])
+    tables = PLANS[plan].replace("{output}", next(iter(loaded.pipeline.topics), ""))
     made = f"{named.rstrip()}\n\n{_recorded(loaded)}{tables}".rstrip() + "\n"
     scenario.parse(tomllib.loads(made), where=f"{file}, with the plan {plan}")
     return made

@@ -25,6 +25,7 @@ from onceproof.harness.cluster import app_container
 from onceproof.harness.model import registry
 from onceproof.harness.model.scenario import Scenario
 from onceproof.suite import matrix
+from onceproof.verifiers.collect import database
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.time_limit import limit_s
@@ -59,6 +60,7 @@ def check(scenario: Scenario, where: str) -> None:
         _disk,
         _program,
         _load,
+        _databases,
         _clients,
     )
     for step in steps:
@@ -162,6 +164,14 @@ def _program(scenario: Scenario) -> str:
     if shutil.which(named, path=scenario.app.env.get("PATH")):
         return ""
     return f"app.command: {program!r:.80}: no such program; allowed: a file that can be executed, or a name on PATH"
+
+
+def _databases(scenario: Scenario) -> str:
+    """Raise BadInput when an environment variable is not set that the address of a database names."""
+    contract = scenario.pipeline.contract
+    for url in () if contract is None else contract.databases.values():
+        database.address(url)
+    return ""
 
 
 def _load(scenario: Scenario) -> str:

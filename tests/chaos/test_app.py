@@ -1,8 +1,10 @@
 """An application that knows nothing of onceproof is judged by its requests and the logs."""
 
 import shutil
+import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from onceproof.harness.artifacts import images
 from onceproof.harness.base import paths
+from onceproof.harness.base.deadlines import until
 from onceproof.harness.model import scenario
 from onceproof.harness.model.outputs import OutputSpec
 from onceproof.harness.model.progress import DoneSpec
@@ -230,6 +233,48 @@ def test_an_application_in_a_container(chaos: Chaos, monkeypatch: pytest.MonkeyP
     assert len(history.read(run.folder / "history.jsonl").of(Spawned)) >= 2 + (fault == "kill-worker")
     with closing(docker.from_env()) as engine:
         assert not engine.containers.list(all=True, filters={"name": run.names.prefix})
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """The JDBC URL of PostgreSQL in a container of its own."""
+    subprocess.run(["bash", str(paths.ci_dir() / "images.sh"), "postgresql"], check=True, timeout=600)
+    start = """
+        bin=$(echo /usr/lib/postgresql/*/bin)
+        $bin/initdb -D /tmp/data -A trust
+        echo 'host all all all trust' >>/tmp/data/pg_hba.conf
+        exec $bin/postgres -D /tmp/data -c listen_addresses='*' -c unix_socket_directories=/tmp
+    """
+    with closing(docker.from_env()) as engine:
+        container = engine.containers.run(
+            "onceproof/postgresql",
+            ["sh", "-ec", start],
+            user="postgres",
+            ports={"5432/tcp": ("127.0.0.1", 0)},
+            detach=True,
+        )
+        try:
+            until("PostgreSQL", lambda: b"ready to accept connections" in container.logs(), deadline_s=60)
+            container.reload()
+            [published] = container.ports["5432/tcp"] or []
+            yield f"jdbc:postgresql://127.0.0.1:{published['HostPort']}/postgres?user=postgres"
+        finally:
+            container.remove(force=True, v=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("broken", "classes"), [("", set()), ("no-key", {"duplicate"})])
+def test_outputs_in_a_table_of_a_database(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch, database: str, broken: str, classes: set[str]
+) -> None:
+    monkeypatch.setenv("DATABASE", database)
+    monkeypatch.setenv("BROKEN", broken)
+    run = chaos.start(described("postgresql", "rows.toml", monkeypatch, KILLED))
+    results = run.all()
+    assert (found(results)[1], results.reasons, results.level) == (classes, [], 2)
+    assert results.counts["outputs"] >= results.counts["inputs"] == 15_000
+    assert (results.classes["duplicate"], results.classes["aborted-read"]) == ("proved", "by presence")
+    assert database not in (run.folder / "plan.json").read_text()
 
 
 @pytest.mark.parametrize("by", ["sentinel", pytest.param("quiet: 5s", marks=pytest.mark.long)])

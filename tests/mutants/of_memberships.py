@@ -19,6 +19,7 @@ from tests.mutants.catalogue import (
     pick,
     place_of,
     positions_of,
+    resent,
     tell,
     turns,
 )
@@ -71,6 +72,32 @@ def acknowledged_and_vanished_behind_a_lost_input(run: RunData) -> Expected:
     row = next(each for each in run.outputs if each["topic"] == "payment" and _read_before(each, int(partition), first))
     run.remove_output(row)
     return {"torn-transaction": {_first_payment(manifest)}, "lost": {input_of(row)}}
+
+
+@mutant(ABORTS)
+def acknowledged_and_vanished_with_a_lost_input(run: RunData) -> Expected:
+    """The same, and one of its inputs has no output: what vanished is lost, which is one cause and one class."""
+    manifest = run.invoke(final(run, "payment")[0])
+    acknowledged_and_vanished(run)
+    row = next(each for each in run.outputs if each["topic"] == "payment" and _read_by(manifest, each))
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
+@mutant(ABORTS)
+def acknowledged_and_vanished_with_an_input_done_twice(run: RunData) -> Expected:
+    """The same, and one of its inputs has two outputs since."""
+    manifest = run.invoke(final(run, "payment")[0])
+    acknowledged_and_vanished(run)
+    row = next(each for each in run.outputs if each["topic"] == "payment" and _read_by(manifest, each))
+    places = {place_of(row), place_of(resent(run, row))}
+    return {"torn-transaction": {_first_payment(manifest)}, "duplicate": places}
+
+
+def _read_by(manifest: Row, row: Row) -> bool:
+    """Whether a transaction read the input of an output."""
+    first, after = manifest["sources"].get(str(row["source_partition"]), (0, 0))
+    return bool(first <= row["source_offset"] < after)
 
 
 def _read_before(row: Row, partition: int, offset: int) -> bool:

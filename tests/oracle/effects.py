@@ -115,9 +115,9 @@ def _visible(log: Log, first: int, last: int) -> int:
     )
 
 
-def acknowledged(case: Case, effects: Effects, stages: list[Stage]) -> None:
-    """Commits that succeeded, as their workers were told, of which nothing is visible; and two that one decision of a
-    coordinator ended."""
+def acknowledged(case: Case, effects: Effects, stages: list[Stage], lost: set[tuple[int, int | None]]) -> None:
+    """Commits that succeeded, as their workers were told, of which nothing is visible and no input is lost; and two
+    that one decision of a coordinator ended."""
     if not case.pipeline.claims_transactions or not case.pipeline.transactional:
         return
     seen = {owner_of(row) for row in case.run.outputs}
@@ -128,7 +128,9 @@ def acknowledged(case: Case, effects: Effects, stages: list[Stage]) -> None:
         if not told.acknowledged or not parts or any(len(call["outputs"]) == 0 for call in told.calls):
             continue
         everything = sum(len(call["outputs"]) for call in told.calls) == len(parts)
-        if everything and owner not in seen and not any(visible for *_, visible in parts):
+        read = [(int(number), *span) for call in told.calls for number, span in call["sources"].items()]
+        known = any((number, offset) in lost for number, first, after in read for offset in range(first, after))
+        if everything and not known and owner not in seen and not any(visible for *_, visible in parts):
             topic, partition, first, *_ = min(parts)
             case.add("torn-transaction", topic, partition, first)
         spans = {_span_at(case, part) for part in parts}

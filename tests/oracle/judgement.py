@@ -19,7 +19,7 @@ def judge(run: RunData) -> Verdict:
     coordinators.judge(case)
     witnesses.readers(case)
     counting = Counting(case, Inputs(case), worked)
-    effects.acknowledged(case, worked, services)
+    effects.acknowledged(case, worked, services, counting.lost)
     bare = protection.judge(case, services, counting)
     positions = Positions(case, services, worked, zombies, counting, bare)
     coordinators.sequences(case, positions.touched | counting.touched())

@@ -129,3 +129,15 @@ def test_init_where_nothing_can_be_written(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("file", sorted(APP.parent.glob("*.toml")), ids=lambda file: file.stem)
 def test_the_examples_are_scenarios(file: Path) -> None:
     assert scenario.load(file).app is not None
+
+
+def test_the_plans_that_fit_an_application() -> None:
+    left_out = {
+        name: {*PLANS} - {*battery.suited(scenario.load(paths.applications_dir() / name))}
+        for name in ("confluent-kafka/app.toml", "confluent-kafka/assigned.toml", "postgresql/rows.toml")
+    }
+    assert left_out == {
+        "confluent-kafka/app.toml": set(),
+        "confluent-kafka/assigned.toml": {"delete-records"},
+        "postgresql/rows.toml": {"refuse-writes", *(plan for plan in PLANS if "@" in plan)},
+    }

@@ -104,6 +104,26 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"app": {"command": ["x"], "position": "none", "transactional": False}, "done": {"by": "quiet: 5s"}},
         "app.position: none; allowed without transactions: group, whose offsets show",
     ),
+    ({"outputs": {"rows": {"jdbc": "jdbc:oracle:thin:@db"}}}, "outputs.rows.jdbc: String should match pattern"),
+    (
+        {"outputs": {"rows": {"jdbc": "{env:DB}", "input": "key"}, "enriched": {"input": "key"}}},
+        "outputs.enriched.jdbc: missing; allowed: in every table of outputs, or in none",
+    ),
+    (
+        {"outputs": {"rows": {"jdbc": "{env:DB}", "input": "key", "partition": "input"}}, "app": {"command": ["x"]}},
+        "outputs.rows.partition: not with jdbc, since rows have no order and no partition",
+    ),
+    (
+        {"outputs": {"rows": {"jdbc": "{env:DB}", "input": "key"}}, "app": {"command": ["x"]}},
+        "app.transactional: true; allowed with outputs in a database: false",
+    ),
+    (
+        {
+            "outputs": {"rows": {"jdbc": "{env:DB}", "input": "key"}},
+            "app": {"command": ["{table:row}"], "transactional": False, "position": "group"},
+        },
+        "app: {table:row}: allowed: {topic:input}, {table:rows}",
+    ),
     ({"done": {"by": "soon"}}, "done.by: allowed: group, sentinel, quiet: SECONDSs, from 1 to 600"),
     ({"done": {"by": "quiet: 0s"}}, "done.by: allowed: "),
     ({"done": {"by": "sentinel"}, "outputs": {"enriched": {}}, "model": None}, "done.by: sentinel; allowed: if each"),

@@ -8,7 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceproof.harness.model.contract import BAIT
-from onceproof.harness.record.results import Results
+from onceproof.harness.model.scenario import parse
+from onceproof.harness.record.results import CheckResult, Results
+from onceproof.verifiers import levels
 from onceproof.verifiers.verify import verify
 from tests.unit.described_run import MODEL, STEPS, TOTALS, DescribedRun
 
@@ -125,6 +127,28 @@ def test_a_contract_says_how_many_outputs_an_input_has(
     run = DescribedRun(level=1, outputs={"output": {"input": "json: $.number", "each": each}})
     lose(run)
     assert found(verify(run.write(tmp_path / "run"))) == classes
+
+
+def test_rows_of_a_table_are_in_no_log() -> None:
+    workload = parse(
+        {
+            "name": "rows",
+            "about": "rows of a table",
+            "app": {"command": ["rows"], "transactional": False, "position": "group"},
+            "outputs": {"rows": {"jdbc": "{env:DATABASE}", "input": "key"}},
+        },
+        where="test",
+    ).pipeline
+    assert (workload.topics, workload.judged, workload.compared) == ((), (), ("rows",))
+    checks = [CheckResult(name=name, claim="", compared={}) for name in ("atomicity", "exactly-once", "zombies")]
+    found = levels.classes(workload, checks)
+    assert [found[cls] for cls in ("lost", "aborted-read", "torn-transaction", "zombie-write", "reordered")] == [
+        "proved",
+        "by presence",
+        "not judged",
+        "by presence",
+        "not judged",
+    ]
 
 
 def test_the_results_say_of_each_class_how_far_it_was_judged(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from onceproof.harness.record.events import Quiesced, Stalled
 from onceproof.run import done
 from onceproof.run import quiesce as module
 from onceproof.run.quiesce import quiesce
+from onceproof.verifiers.evidence import spark
 from tests.unit.still_cluster import OFFSETS, StillContext, held, of, transaction
 
 
@@ -68,7 +69,8 @@ def test_an_application_is_done_when_nothing_has_been_written_for_long_enough(
 ) -> None:
     still, now = described("quiet: 5s"), [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    quiet = done.Quiet(still.context, 5.0)
+    monkeypatch.setattr(spark, "session", lambda _: None)
+    quiet = done.Quiet(still.context, 5.0, "local[1]")
 
     def after(seconds: float) -> bool:
         now[0] += seconds

@@ -17,7 +17,7 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.model.contract import NUMBER, Contract
 from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record.tables import LOAD
-from onceproof.verifiers.collect import topics
+from onceproof.verifiers.collect import database, topics
 from onceproof.verifiers.evidence.spark import rows
 
 
@@ -45,17 +45,14 @@ def read_outputs(
     """
     work = context.plan.scenario.pipeline
     if contract := work.contract:
-        return {
-            role: _identified(
-                topics.read(
-                    spark, bootstrap, context.names.topic(role), pinned, isolation, named=contract.header(role)
-                ),
-                contract,
-                role,
-                ledger,
+        frames = {
+            role: topics.read(
+                spark, bootstrap, context.names.topic(role), pinned, isolation, named=contract.header(role)
             )
             for role in work.judged
         }
+        frames |= {role: database.read(spark, *place) for role, place in stored(context).items()}
+        return {role: _identified(frame, contract, role, ledger) for role, frame in frames.items()}
     whole = work.identity == CONTENT  # TopicSource has computed this digest
     identity = ["digest"] if whole else [f"{work.identity} AS digest", "digest AS content"]
 
@@ -80,6 +77,13 @@ def read_outputs(
         )
         for role in work.judged
     }
+
+
+def stored(context: FaultContext) -> dict[str, tuple[str, str]]:
+    """Return the tables of databases that an application writes: the workload's own name → JDBC URL, name."""
+    contract = context.plan.scenario.pipeline.contract
+    databases = {} if contract is None else contract.databases
+    return {role: (url, context.names.table(role)) for role, url in databases.items()}
 
 
 def _identified(frame: DataFrame, contract: Contract, topic: str, ledger: Path) -> DataFrame:

@@ -37,7 +37,7 @@ def analyse(spark: SparkSession, scenario: Scenario) -> None:
     apart = spark.newSession()  # with views of its own
     contract = scenario.pipeline.contract
     if contract is not None:
-        _analyse_contract(apart, contract, scenario.pipeline.judged)
+        _analyse_contract(apart, contract, scenario.pipeline.compared)
     else:
         _analyse_workload(apart, f"workload {scenario.workload.name!r}: ", scenario.pipeline)
 

@@ -51,7 +51,7 @@ def _asked(tables: Tables) -> DataFrame:
 def rows(tables: Tables) -> DataFrame:
     """Return the rows of the model: topic, number and key (null if it does not return them), result."""
     found = _asked(tables)
-    names = {"topic": f"'{tables.workload.judged[0]}'", "number": "NULL", "key": "NULL"}
+    names = {"topic": f"'{tables.workload.compared[0]}'", "number": "NULL", "key": "NULL"}
     names |= {name: f"`{name}`" for name in names if name in found.columns}
     result = _result({name: f"`{name}`" for name in compared(of(tables), found.columns)})
     number, key = f"cast({names['number']} AS bigint) AS number", f"cast({names['key']} AS string) AS key"
@@ -70,7 +70,7 @@ def outputs(tables: Tables) -> DataFrame:
         result = F.when(F.expr("value IS NOT NULL"), columns).alias("result")
         return contents.where(F.col("topic") == topic).select(*PLACE, key, result)
 
-    return reduce(DataFrame.unionAll, map(of_topic, tables.workload.judged))
+    return reduce(DataFrame.unionAll, map(of_topic, tables.workload.compared))
 
 
 def _result(columns: Mapping[str, str]) -> Column:

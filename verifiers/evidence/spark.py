@@ -26,6 +26,7 @@ from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.util import local_connect_and_auth
 
+from onceproof.harness.artifacts import jars
 from onceproof.harness.base.errors import HarnessError
 from onceproof.verifiers.collect import topics
 from onceproof.verifiers.evidence import master as masters
@@ -223,7 +224,7 @@ def small(spark: SparkSession, rows: Sequence[Sequence[Any]], columns: str) -> D
 def _settings() -> dict[str, str]:
     """Return the settings of the session."""
     return {
-        "spark.jars": ",".join(map(str, topics.jars())),
+        "spark.jars": ",".join(map(str, [*topics.jars(), *jars.postgresql()])),
         "spark.driver.memory": _MEMORY,
         "spark.driver.extraJavaOptions": spark_jvm.options(),
         "spark.local.dir": str(spark_jvm.folder()),

@@ -127,7 +127,7 @@ def _due(tables: Tables) -> dict[tuple[str, int], fingerprints.Fingerprint] | No
         for (_, partition), told in fingerprints.of_kind(tables, "ledger").items():
             if told.highest >= tables.positions.get(partition, 0):
                 return None
-            found |= {(topic, partition): told for topic in tables.workload.judged}
+            found |= {(topic, partition): told for topic in tables.workload.compared}
         return found
     made = fingerprints.fingerprint(fingerprints.output_row("input.partition", "input.offset"))
     highest = "coalesce(max(input.offset), -1L) AS highest"
@@ -146,7 +146,7 @@ def _due(tables: Tables) -> dict[tuple[str, int], fingerprints.Fingerprint] | No
 
 def _alike(tables: Tables) -> bool:
     """Return whether the expected outputs on each topic are copies of the acknowledged inputs in the ledger."""
-    if tables.workload.expected != one_on_each(*tables.workload.judged) or tables.unplaced:
+    if tables.workload.expected != one_on_each(*tables.workload.compared) or tables.unplaced:
         return False
     return tables.from_the_first and inputs.strangers(tables) is None
 
