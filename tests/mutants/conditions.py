@@ -8,8 +8,9 @@ on four folders of mutants at most, and remains without a row if that does not s
 
 What counts is what the checks say that rest on the module: other findings in some mutant, other reasons for `unknown`
 in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
-with mutants nothing fits at once, so what a verifier does with a run in which all is well shows only there. The mutant
-that a table names is judged first, alone. A condition that no mutant needs is listed, exit 1.
+with mutants nothing fits at once, so what a verifier does with a run in which all is well shows only there. The mutants
+that a table names for a condition, and for those beside it in its module, are judged first, alone. A condition that no
+mutant needs is listed, exit 1.
 
 The modules that `removed` names are judged by their own tests.
 """
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib.metadata import entry_points
@@ -70,6 +71,7 @@ MODULES = (
 )
 
 _NOBODY = "**nobody**"
+_BESIDE = 8  # mutants of conditions beside this one
 _PACK = 20  # mutants: more of them answer later, fewer of them in all later still
 
 _HEAD = """# Conditions
@@ -120,9 +122,9 @@ def _classes(checks: Sequence[Check]) -> list[str]:
 class Judged:
     """All mutants: in packs, and some alone; judged by some checks, and compared with what these said at first."""
 
-    def __init__(self, work: Path, hints: Mapping[tuple[str, str], str], most: int | None = None) -> None:
-        """`most` is the number of folders on which a condition is tried; None for all of them."""
-        self._work, self._hints, self._most = work, hints, most
+    def __init__(self, work: Path, told: Sequence[Sequence[str]], most: int | None = None) -> None:
+        """`told` has the rows of a table. `most` folders are tried for each condition; None for all of them."""
+        self._work, self._told, self._most = work, told, most
         self._right: dict[Path, dict[str, list[Found]]] = {}
         self._latest: list[Path] = []
 
@@ -151,9 +153,7 @@ class Judged:
 
     def _folders(self, variant: Variant) -> Iterator[tuple[Path, list[str]]]:
         """What to judge, in the order in which an answer is likely: a folder, and the mutants in it."""
-        hint = self._hints.get((variant.module, _cell(variant)), "")
-        if hint in MUTANTS:
-            yield self._alone(MUTANTS[hint])
+        yield from map(self._alone, self._hints(variant))
         classes = _classes(resting_on(variant.module))
 
         def hopeful(each: tuple[Path, list[str], Counter[str]]) -> tuple[int, int, int]:
@@ -163,6 +163,13 @@ class Judged:
         for folder, names, _ in sorted(self._packs, key=hopeful, reverse=True):
             yield folder, names
         yield from map(self._alone, _few())
+
+    def _hints(self, variant: Variant) -> list[Mutant]:
+        """The mutants that the table names for this condition, and the first that it names for each beside it."""
+        told = [row for row in self._told if row[0] == variant.module]
+        beside = sorted(told, key=lambda row: (row[2] != _cell(variant), abs(int(row[1]) - variant.line)))
+        names = dict.fromkeys(row[3].partition(",")[0].partition(" and ")[0] for row in beside)
+        return [MUTANTS[name] for name in names if name in MUTANTS][:_BESIDE]
 
     def _alone(self, mutant: Mutant) -> tuple[Path, list[str]]:
         folder = self._work / "alone" / mutant.name
@@ -239,11 +246,6 @@ def _told(table: Path | None) -> list[list[str]]:
     return [row for row in rows if row[0] in MODULES]
 
 
-def _hints(rows: Sequence[Sequence[str]]) -> dict[tuple[str, str], str]:
-    """A module and what is taken out of it → the first mutant that was judged otherwise."""
-    return {(module, says): by.partition(",")[0] for module, _, says, by in rows}
-
-
 def _cell(variant: Variant) -> str:
     return variant.says.replace("|", "∣").strip()
 
@@ -298,7 +300,7 @@ def main() -> int:
     ]
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as work:
-        mutants = Judged(Path(work), _hints(told), options.folders)
+        mutants = Judged(Path(work), told, options.folders)
         for number, variant in enumerate(todo, 1):
             started = time.monotonic()
             by = mutants.otherwise(variant)
