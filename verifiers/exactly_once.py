@@ -62,7 +62,7 @@ _SAYS = {
     "contradicts their payload",
 }
 _UNSURE: tuple[tuple[str, ReasonKind, str], ...] = (
-    ("waiting", "stalled", "that the application may not have read yet have no output"),
+    ("waiting", "stalled", "at or above the committed offset have no output"),
     ("unsure", "indeterminate", "have no output, but a partition is incomplete or the input's offset is not known"),
 )
 _UNREAD = "outputs name offsets of the input topic that the ledger does not have, and ledger mode did not read it"
@@ -83,25 +83,34 @@ def _judge(tables: Tables) -> Judged:
     found = absent.unionByName(present, allowMissingColumns=True).persist()
     counts = {row["cls"]: row["n"] for row in rows(found.groupBy("cls").agg(F.count("*").alias("n")))}
     reasons = [
-        Reason(kind=reason, says=f"{counts[cls]} inputs {says}") for cls, reason, says in _UNSURE if cls in counts
+        Reason(kind=reason, says=f"{counts[cls]} inputs {_worded(tables, says)}")
+        for cls, reason, says in _UNSURE
+        if cls in counts
     ]
     if "unread" in counts:
         reasons.append(Reason(kind="indeterminate", says=f"{counts['unread']} {_UNREAD}"))
     findings: list[Finding] = []
     for cls, says in _SAYS.items():
-        if tables.workload.claim.position == "none":
-            says = says.replace("below the committed offset", "before others of their partition that have an output")
         sample = partial(_input if cls in _BY_ABSENCE else _output, tables)
         findings += finding(
             tables,
             cls,
-            says,
+            _worded(tables, says),
             found.where(F.col("cls") == cls),
             sample,
             order=("input.partition", "input.offset", "topic", "partition", "offset"),
             count=counts.get(cls, 0),
         )
     return Judged(compared=compared, findings=findings, reasons=reasons)
+
+
+def _worded(tables: Tables, says: str) -> str:
+    """Return a text for an application that commits no offsets, if it is about one: its outputs take their place."""
+    if tables.workload.claim.position != "none":
+        return says
+    return says.replace("below the committed offset", "before others of their partition that have an output").replace(
+        "at or above the committed offset", "behind all of their partition that have an output"
+    )
 
 
 def _due(tables: Tables, suspected: DataFrame) -> DataFrame:

@@ -19,6 +19,7 @@ from onceproof.harness.context.process import EXIT_FATAL, Child
 from onceproof.harness.context.processes import Processes, Programs, tail
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.plan import Plan
+from onceproof.harness.model.workload import SQLITE
 from onceproof.harness.record.events import (
     AtPhase,
     Began,
@@ -213,6 +214,7 @@ class Workers(Processes):
             "position": pipeline.wiring.position,
             "generation": pipeline.wiring.generation,
             "compression": work.compression,
+            "database": str(self._folder / SQLITE),
             **work.model_dump(
                 include={
                     "client",

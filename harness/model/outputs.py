@@ -194,6 +194,7 @@ def workload(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec
         about="What the tables [outputs] and [model] of the scenario say.",
         expected=_expected(outputs, made),
         topics=() if first.jdbc else tuple(outputs),
+        tables=tuple(made.databases),
         claim=claim,
         identity="0L",
         contract=made,

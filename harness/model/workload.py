@@ -11,6 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from onceproof.harness.model.contract import Contract
 
+SQLITE = "database.sqlite"  # in the run folder
 CONTENT = "xxhash64(key, value)"
 _TOPIC = re.compile("[a-z][a-z-]{0,79}")
 
@@ -91,11 +92,11 @@ class Claim:
     `position`        whether the offsets that the group commits are in the transaction of their outputs
                       (in-transaction), in any transaction, as those of an application with several steps
                       (transactional), or anywhere (group); or that it commits none, since it keeps its place in its
-                      input elsewhere (none)
+                      input with the outputs in a database (database), or elsewhere (none)
     """
 
     transactional: bool = True
-    position: Literal["in-transaction", "transactional", "group", "none"] = "in-transaction"
+    position: Literal["in-transaction", "transactional", "group", "database", "none"] = "in-transaction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +113,7 @@ class Wiring:
     `generation`              whether the offsets in a transaction carry the generation of the group (KIP-447)
     `assignment`              whether the group or the configuration (fixed) assigns the partitions
     `each_topic`              whether each output topic has a transaction of its own
+    `fenced`                  whether a database refuses the positions of a worker whose partition has another owner
     `isolation`               the isolation level of the second service of a chain
     """
 
@@ -124,6 +126,7 @@ class Wiring:
     generation: bool = True
     assignment: Literal["group", "fixed"] = "group"
     each_topic: bool = False
+    fenced: bool = True
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
 
 
@@ -145,6 +148,7 @@ class Declaration:
                           `expected`
     `changelog`           the topic that holds the state, in the partition of the input; empty for a stateless workload
     `aggregate`           the expected totals; None for a workload without totals
+    `tables`              tables of a database that have the outputs, in place of topics
     `contract`            what the outputs of an application are compared with; None for a workload with a name
 
     In a chain, workers with even numbers read the input and write the intermediate topic, and workers with odd numbers
@@ -164,6 +168,7 @@ class Declaration:
     changelog: str = ""
     aggregate: Aggregate | None = None
     contract: Contract | None = None
+    tables: tuple[str, ...] = ()
 
     def problem(self) -> str:
         """Return the first attribute that cannot be used, as `attribute: problem`; empty if there is none."""
@@ -174,7 +179,7 @@ class Declaration:
             if not _TOPIC.fullmatch(topic) or topic == "input" or self.topics.count(topic) > 1:
                 return f"topics: {topic!r:.80}; allowed: different names of a-z and -, other than input"
         if not self.topics and not self.tables:
-            return "topics: (); allowed: at least one name"
+            return "topics: (); allowed: at least one name, or tables"
         for name in ("intermediate_topic", "changelog"):
             if getattr(self, name) not in ("", *self.topics):
                 return f"{name}: {getattr(self, name)!r:.80}; allowed: {', '.join(self.topics)}"
@@ -199,11 +204,6 @@ class Declaration:
     def placed(self) -> bool:
         """Whether an output must be in the partition that `expected` says."""
         return self.contract is None or self.contract.same_partition
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The tables of databases whose rows are compared with the expected outputs."""
-        return () if self.contract is None else tuple(self.contract.databases)
 
     @property
     def compared(self) -> tuple[str, ...]:

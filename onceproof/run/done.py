@@ -34,6 +34,8 @@ def wait(context: FaultContext, folder: Path, master: str) -> None:
     done = context.plan.scenario.done
     reached: Callable[[], bool] = partial(_no_lag, context)
     what, quiet_s = "lag 0", done.quiet_s or 0.0
+    if context.plan.scenario.pipeline.claim.position == "database":
+        reached = partial(_in_database, context, folder)
     if done.by == "sentinel":
         what, reached = (
             "an output of the last input of each partition on every topic",
@@ -46,6 +48,14 @@ def wait(context: FaultContext, folder: Path, master: str) -> None:
 
 def _no_lag(context: FaultContext) -> bool:
     return lag(context) == 0
+
+
+def _in_database(context: FaultContext, folder: Path) -> bool:
+    """Return whether the positions that workers keep in a database are the ends of the input."""
+    read, names = database.positions(folder), context.names
+    places = [(names.input, partition) for partition in context.cluster.admin.partitions(names.input)]
+    ends = context.cluster.admin.offsets(places, "latest", "read_uncommitted")
+    return all(read.get(partition, 0) == end for (_, partition), end in ends.items())
 
 
 def _outputs(context: FaultContext) -> list[Partition]:

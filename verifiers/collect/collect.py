@@ -45,7 +45,7 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import judged
 from onceproof.harness.record import collected, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
-from onceproof.verifiers.collect import commits, owners, segments, states
+from onceproof.verifiers.collect import commits, database, owners, segments, states
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
 from onceproof.verifiers.evidence.tables import PLACE
@@ -74,7 +74,12 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
     admin, spark = context.cluster.admin, session(master)
     partitions = judged(context)
     pinned = pin(admin, partitions)
-    facts = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pinned, **_standing(context, partitions)}
+    facts = {
+        "schema_version": SCHEMA_VERSION,
+        "mode": mode,
+        "partitions": pinned,
+        **_standing(context, folder, partitions),
+    }
     bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
     counts: Counter[str] = Counter()
     log = _of_log(context, partitions, facts, tables) if "log-access" in context.cluster.system.capabilities else []
@@ -227,8 +232,11 @@ def _leader(node: int | None) -> str | None:
     return None if node is None else topology.node_of(node)
 
 
-def _standing(context: FaultContext, partitions: list[Partition]) -> dict[str, Any]:
-    """Return the groups' committed offsets, and the open transactions with what their coordinators know of them."""
+def _standing(context: FaultContext, folder: Path, partitions: list[Partition]) -> dict[str, Any]:
+    """Return the committed offsets, and the open transactions with what their coordinators know of them.
+
+    The offsets are those of the groups, or those in the database.
+    """
     admin = context.cluster.admin
     commits = [
         {"topic": topic, "partition": partition, "offset": offset, "metadata": metadata}
@@ -236,6 +244,11 @@ def _standing(context: FaultContext, partitions: list[Partition]) -> dict[str, A
         for (topic, partition), (offset, metadata) in sorted(admin.group_offsets(group).items())
         if topic == read
     ]
+    if context.plan.scenario.pipeline.claim.position == "database":
+        commits = [
+            {"topic": context.names.input, "partition": partition, "offset": offset, "metadata": ""}
+            for partition, offset in sorted(database.positions(folder).items())
+        ]
     if "transaction-state" not in context.cluster.system.capabilities:
         return {"positions": commits, "open_transactions": None}
     known = _known(admin)

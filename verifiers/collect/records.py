@@ -62,7 +62,8 @@ def read_outputs(
         total = right.state if right.state and role == work.changelog else right.total
         return [f"{total} AS total", "xxhash64(key) AS grouping"]
 
-    return {
+    of_tables = {role: database.of_workers(spark, ledger.parent, role) for role in work.tables}
+    return of_tables | {
         role: topics.read(
             spark, bootstrap, context.names.topic(role), pinned, isolation, intermediate=bool(work.intermediate_topic)
         ).selectExpr(

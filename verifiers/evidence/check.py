@@ -91,8 +91,8 @@ AGGREGATE = Need(
     met=lambda tables: tables.workload.aggregate is not None,
 )
 COMMITTED = Need(
-    says="the scenario says that the application commits no offsets",
-    met=lambda tables: tables.workload.claim.position != "none",
+    says="offsets are not committed to a group",
+    met=lambda tables: tables.workload.claim.position not in ("database", "none"),
 )
 IDENTITY = Need(
     says="the scenario does not say which input an output comes from",

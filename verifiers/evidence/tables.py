@@ -346,7 +346,7 @@ class Tables:
         read the inputs behind it cannot be known.
         """
         if self.workload.claim.position == "none":
-            done = self.inputs.join(self.outputs.select("number").distinct(), "number", "left_semi")
+            done = self.truth.join(self.outputs.select("number").distinct(), "number", "left_semi")
             last = done.groupBy("partition").agg(F.max("offset").alias("offset"))
             return {row["partition"]: row["offset"] + 1 for row in rows(last)}
         return {e["partition"]: e["offset"] for e in self.facts["positions"] if e["topic"] == self.input_topic}

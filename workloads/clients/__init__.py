@@ -4,7 +4,7 @@ Each call may raise ClientError, which has the client's own name of the error, a
 fatal. The loop depends on the latter only.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,7 +59,13 @@ class Batch:
 
 
 class Reader(Protocol):
-    """The consumer of one worker, on one topic. Every method may raise ClientError."""
+    """The consumer of one worker, on one topic. Every method may raise ClientError.
+
+    If `places` is set, partitions continue at the offsets that it returns instead of their committed offsets, and at
+    the first offset if it returns none.
+    """
+
+    places: Callable[[], Mapping[int, int]] | None
 
     def start(self) -> None:
         """Subscribe to the topic, or assign the partitions that the configuration fixes."""

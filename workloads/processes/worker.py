@@ -20,6 +20,7 @@ import os
 import secrets
 import sys
 import traceback
+from pathlib import Path
 
 from onceproof.harness.context.process import EXIT_FATAL, EXIT_WORKLOAD
 from onceproof.harness.model import registry
@@ -27,6 +28,7 @@ from onceproof.harness.model.workload import Output, Source, Workload
 from onceproof.harness.record import own_errors
 from onceproof.harness.record.provenance import passed_on, provenance
 from onceproof.workloads.clients import Batch, ClientError, Writer
+from onceproof.workloads.clients.database import DatabaseWriter
 from onceproof.workloads.clients.drivers import driver
 from onceproof.workloads.processes.child import Child
 
@@ -46,6 +48,8 @@ class Worker:
         self._driver = driver(child.config["client"])
         self._reader = self._driver.Reader(child.config)
         self._writers: dict[int | None, Writer] = {}
+        self._database = _database(child, workload) if workload.tables else None
+        self._reader.places = None if self._database is None else self._database.positions
         self._state = workload.state() if workload.state is not None else None
         self._topics: dict[str, str] = child.config["topics"]
         self._identity: tuple[int, int] = (child.config["worker"], child.config["incarnation"])
@@ -80,9 +84,15 @@ class Worker:
         if self._wiring.transactional_id_scope == "partition":
             # InitProducerId fences the partition's previous owner and ends the transaction that it left open (KIP-98).
             self._writers |= {partition: self._start_writer(partition) for partition in partitions}
+        if self._database is not None:
+            self._database.take_over(partitions)
+            self._reader.rewind()
         self._restore()
 
     def _start_writer(self, partition: int | None) -> Writer:
+        if self._database is not None:
+            self._database.start()
+            return self._database
         name: str | None = self._child.config["transactional_id"]
         if not self._wiring.transactional:
             name = None
@@ -180,8 +190,8 @@ class Worker:
         """Return what in an output cannot be sent, or an empty string."""
         if not isinstance(output, Output):
             return f"the type {type(output).__name__}; allowed: Output"
-        if output.topic not in self._topics or output.topic not in self._workload.topics:
-            return f"the topic {output.topic!r:.80}; allowed: {', '.join(self._workload.topics)}"
+        if output.topic not in (allowed := (*self._workload.topics, *self._workload.tables)):
+            return f"the topic {output.topic!r:.80}; allowed: {', '.join(allowed)}"
         if type(output.partition) is not int or not 0 <= output.partition < self._child.config["partitions"]:
             return f"the partition {output.partition!r:.80}; allowed: 0 to {self._child.config['partitions'] - 1}"
         for name in ("key", "value"):
@@ -196,7 +206,7 @@ class Worker:
             if source.stage
             else provenance(source.partition, source.offset, *transaction)
         )
-        writer.send(self._topics[output.topic], output.partition, output.key, output.value, header)
+        writer.send(self._topics.get(output.topic, output.topic), output.partition, output.key, output.value, header)
 
     def _send_offsets(self, batch: Batch, writer: Writer) -> None:
         with self._child.deadline(self._call_deadline_s, lambda: self._give_up("send-offsets", batch)):
@@ -206,6 +216,9 @@ class Worker:
 
     def _commit_offsets(self, batch: Batch) -> None:
         """Commit the offsets with the consumer, outside of the transaction."""
+        if self._database is not None:
+            self._database.commit_offsets(batch.ranges)
+            return
         try:
             self._reader.commit(batch.ranges, self._commit_metadata())
         except ClientError as error:
@@ -259,6 +272,13 @@ class Worker:
         if self._child.stop_at(phase, self._transaction):
             text = "the application aborts this transaction"
             raise ClientError("process", own_errors.ABORTED_ON_PURPOSE, abortable=True, fatal=False, text=text)
+
+
+def _database(child: Child, workload: Workload) -> DatabaseWriter:
+    """Return the writer of a process, which has another owner's name than those before it."""
+    owner = f"worker-{child.config['worker']}.{child.config['incarnation']}"
+    path = Path(child.config["database"])
+    return DatabaseWriter(path, workload.tables, owner=owner, fenced=workload.wiring.fenced)
 
 
 def _ranges(batch: Batch) -> dict[str, list[int]]:

@@ -6,7 +6,7 @@ is that of the poll and not of the moment when offsets are sent.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jpype
@@ -58,6 +58,7 @@ class Reader:
                 },
             )
         )
+        self.places: Callable[[], Mapping[int, int]] | None = None
         self._rebalanced = False
         self._assigned: list[int] = []
         self._next: dict[int, int] = {}
@@ -130,9 +131,18 @@ class Reader:
             reader.close(millis(0))
 
     def rewind(self) -> None:
-        """Seek each assigned partition to its committed offset, or as auto.offset.reset says if it has none."""
+        """Seek each assigned partition to its committed offset, or as auto.offset.reset says if it has none.
+
+        With `places`, seek to these.
+        """
         assigned = self._consumer.assignment()
         if not len(assigned):
+            return
+        if self.places is not None:
+            places = self.places()
+            self._next = {int(place.partition()): places.get(int(place.partition()), 0) for place in assigned}
+            for place in assigned:
+                self._consumer.seek(place, self._next[int(place.partition())])
             return
         wait = millis(CALL_TIMEOUT_MS)
         found = call("committed", lambda: self._consumer.committed(assigned, wait), patience=self._patience_s)

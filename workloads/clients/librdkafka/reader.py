@@ -63,6 +63,7 @@ class Reader:
                 },
             )
         )
+        self.places: Callable[[], Mapping[int, int]] | None = None
         self._rebalanced = False
         self._assigned: list[int] = []
         self._next: dict[int, int] = {}
@@ -159,7 +160,10 @@ class Reader:
             reader.close()
 
     def rewind(self) -> None:
-        """Assign each partition at its committed offset, or as auto.offset.reset says if it has none."""
+        """Assign each partition at its committed offset, or as auto.offset.reset says if it has none.
+
+        With `places`, assign it there.
+        """
         assigned = self._consumer.assignment()
         if not assigned:
             return
@@ -171,7 +175,11 @@ class Reader:
                 if each.error is not None:
                     raise KafkaException(each.error)
 
-        self._retrying("committed", committed)
+        if self.places is None:
+            self._retrying("committed", committed)
+        else:
+            places = self.places()
+            found = [TopicPartition(self._topic, each.partition, places.get(each.partition, 0)) for each in assigned]
         for each in found:
             each.offset = each.offset if each.offset >= 0 else self._reset
         self._next = {each.partition: each.offset for each in found if each.offset >= 0}
