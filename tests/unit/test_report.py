@@ -61,7 +61,7 @@ def test_an_error_of_the_client_is_not_explained(good_run: GoodRun, tmp_path: Pa
 def test_each_of_them_has_a_meaning() -> None:
     codes = {value for value in vars(own_errors).values() if isinstance(value, str) and value.startswith("onceproof:")}
     assert codes == set(own_errors.MEANING)
-    assert len(codes) == 3
+    assert len(codes) == 4
 
 
 def test_the_level_of_proof_and_what_each_class_rests_on(good_run: GoodRun, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from onceproof.harness.record.events import Quiesced, Stalled
 from onceproof.run import done
 from onceproof.run import quiesce as module
 from onceproof.run.quiesce import quiesce
+from onceproof.verifiers.collect import database
 from onceproof.verifiers.evidence import spark
 from tests.unit.still_cluster import OFFSETS, StillContext, held, of, transaction
 
@@ -103,6 +104,17 @@ def test_what_shows_that_an_application_is_done(
     still = described(by)
     done.wait(still.context, tmp_path, "local[1]")
     assert waited[0].startswith(what) and len(looked) == 1
+
+
+@pytest.mark.parametrize("positions", [{0: 10, 1: 10}, {0: 10, 1: 9}, {0: 10}])
+def test_positions_in_a_database_show_what_was_processed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, positions: dict[int, int]
+) -> None:
+    monkeypatch.setattr(database, "positions", lambda folder: positions if folder == tmp_path else {})
+    reached: list[bool] = []
+    monkeypatch.setattr(done, "until", lambda _, looks, **__: reached.append(looks()))
+    done.wait(StillContext("database").context, tmp_path, "local[1]")
+    assert reached == [positions == {0: 10, 1: 10}]
 
 
 def test_lag_counts_only_where_records_remain(asked: list[dict[Partition, tuple[int, int]]]) -> None:
