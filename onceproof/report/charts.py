@@ -120,9 +120,9 @@ def _throughput(axis: Axes, outcomes: Sequence[Outcome], start: float) -> None:
 def _lag(axis: Axes, events: Events, start: float) -> None:
     samples = events.of(ClusterSample)
     times = [each.at - start for each in samples]
-    axis.plot(
-        times, [max(0, each.input_end - each.committed) for each in samples], color=_GOOD, linewidth=1, label="lag"
-    )
+    if any(each.committed for each in samples):  # otherwise the positions are not those of a group
+        lag = [max(0, each.input_end - each.committed) for each in samples]
+        axis.plot(times, lag, color=_GOOD, linewidth=1, label="lag")
     behind = [max(0, each.output_hw - each.output_lso) for each in samples]
     axis.plot(times, behind, color=_INFO, linewidth=1, label="HW − LSO")
     axis.set_ylabel("records")
