@@ -36,6 +36,14 @@ pull() {
 
 if [ "$host_id" = debian ]; then suite=bookworm components=main; else suite=$host_suite components=main,universe; fi
 
+# from_packages TAG PACKAGE,PACKAGE: an image of Debian or Ubuntu with these packages.
+from_packages() {
+  command -v mmdebstrap >/dev/null || apt_install mmdebstrap
+  say "making $1 from packages of $suite"
+  mmdebstrap --quiet --variant=minbase --components="$components" --include="$2" "$suite" "$work/base.tar"
+  docker import "$work/base.tar" "$1" >/dev/null
+}
+
 # base_image: BASE_IMAGE, or one of packages where it cannot be pulled.
 base_image() {
   local tag=$base_tag name=$BASE_IMAGE packages=openjdk-17-jre-headless,ca-certificates,procps
@@ -45,10 +53,7 @@ base_image() {
   if would "pull $name as $tag$otherwise"; then return; fi
   if pull "$name" "$tag"; then return; fi
   may_install || missing "image $tag: no registry answers for $name, and making it needs root on Debian or Ubuntu"
-  command -v mmdebstrap >/dev/null || apt_install mmdebstrap
-  say "making $tag from packages of $suite"
-  mmdebstrap --quiet --variant=minbase --components="$components" --include="$packages" "$suite" "$work/base.tar"
-  docker import "$work/base.tar" "$tag" >/dev/null
+  from_packages "$tag" "$packages"
 }
 
 go_minor() { go version 2>/dev/null | sed -nE 's/^go version go1\.([0-9]+).*/\1/p'; }
@@ -118,10 +123,7 @@ postgresql_image() {
   local tag=onceproof/postgresql
   if present "$tag"; then there "image $tag"; return; fi
   may_install || missing "image $tag: making it needs root on Debian or Ubuntu"
-  command -v mmdebstrap >/dev/null || apt_install mmdebstrap
-  say "making $tag from packages of $suite"
-  mmdebstrap --quiet --variant=minbase --components="$components" --include=postgresql "$suite" "$work/base.tar"
-  docker import "$work/base.tar" "$tag" >/dev/null
+  from_packages "$tag" postgresql
 }
 
 if [ "${1:-}" = postgresql ]; then

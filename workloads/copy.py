@@ -25,9 +25,9 @@ from dataclasses import replace
 from onceproof.harness.model.workload import Claim, Output, Source, Wiring, Workload, one_on_each
 
 
-def copy(source: Source) -> Iterator[Output]:
+def copy(source: Source, topic: str = "output") -> Iterator[Output]:
     """Yield a copy of the record, on the partition of the same number."""
-    yield Output(topic="output", partition=source.partition, key=source.key, value=source.value)
+    yield Output(topic=topic, partition=source.partition, key=source.key, value=source.value)
 
 
 COPY = Workload(

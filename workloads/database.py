@@ -13,21 +13,16 @@ atomic sink needs no transaction that spans both systems.
                          beside its successor's                                                         → duplicate
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
-from onceproof.harness.model.workload import Claim, Output, Source, Workload, one_on_each
-
-
-def row(source: Source) -> Iterator[Output]:
-    """Yield a row with the record's key and value."""
-    yield Output(topic="results", partition=source.partition, key=source.key, value=source.value)
-
+from onceproof.harness.model.workload import Claim, Workload, one_on_each
+from onceproof.workloads.copy import copy
 
 DATABASE = Workload(
     name="database",
     about="Database: one row for each input; rows and positions are in one transaction of SQLite.",
-    transform=row,
+    transform=partial(copy, topic="results"),
     expected=one_on_each("results"),
     topics=(),
     tables=("results",),
