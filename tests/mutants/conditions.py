@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib.metadata import entry_points
@@ -32,6 +32,7 @@ from unittest.mock import patch
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
 
 from onceproof.verifiers import hidden
 from onceproof.verifiers.evidence import findings
@@ -108,15 +109,18 @@ def _now() -> list[Check]:
     return [importlib.import_module(each.module).CHECK for each in registered]
 
 
-def resting_on(module: str) -> list[Check]:
-    """The checks that use the module, as they are now."""
-    return [check for check in _now() if module in _imported(check.run.__module__.removeprefix(f"{_ROOT}."))]
+def _own_first(module: str) -> list[list[str]]:
+    """The names of the checks that use the module: those that it contains, which take a part of the time, and then the
+    others."""
+    using = [(check.run.__module__.removeprefix(f"{_ROOT}."), check.name) for check in _now()]
+    own = [name for where, name in using if where == module]
+    others = [name for where, name in using if where != module and module in _imported(where)]
+    return [names for names in (own, others) if names]
 
 
-def _classes(checks: Sequence[Check]) -> list[str]:
+def _classes(checks: Container[str]) -> list[str]:
     """The classes of anomalies that some of these checks find."""
-    names = {check.name for check in checks}
-    return [cls for cls, found_by in FOUND_BY.items() if names & set(found_by)]
+    return [cls for cls, found_by in FOUND_BY.items() if any(name in checks for name in found_by)]
 
 
 class Judged:
@@ -145,16 +149,17 @@ class Judged:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
         if variant.module in TESTED:
             return failing(variant.module, variant.number)
-        for folder, names in islice(self._folders(variant), self._most):
-            if wrong := self._wrong(folder, names, variant):
-                self._latest = [*self._latest[-4:], folder]
-                return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
+        for checks in _own_first(variant.module):
+            for folder, names in islice(self._folders(variant, checks), self._most):
+                if wrong := self._wrong(folder, names, variant, checks):
+                    self._latest = [*self._latest[-4:], folder]
+                    return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
         return ""
 
-    def _folders(self, variant: Variant) -> Iterator[tuple[Path, list[str]]]:
-        """What to judge, in the order in which an answer is likely: a folder, and the mutants in it."""
+    def _folders(self, variant: Variant, checks: Container[str]) -> Iterator[tuple[Path, list[str]]]:
+        """What to judge, in the order in which an answer of these checks is likely: a folder, and the mutants in it."""
         yield from map(self._alone, self._hints(variant))
-        classes = _classes(resting_on(variant.module))
+        classes = _classes(checks)
 
         def hopeful(each: tuple[Path, list[str], Counter[str]]) -> tuple[int, int, int]:
             folder, names, found = each
@@ -177,16 +182,16 @@ class Judged:
             mutant.make()[0].write(folder)
         return folder, [mutant.name]
 
-    def _wrong(self, folder: Path, names: list[str], variant: Variant) -> list[str]:
-        """What in this folder is judged otherwise, or what failed."""
-        checks, known = resting_on(variant.module), self._right.setdefault(folder, {})
-        if new := [check for check in checks if check.name not in known]:
+    def _wrong(self, folder: Path, names: list[str], variant: Variant, by: Container[str]) -> list[str]:
+        """What in this folder is judged otherwise by these checks, or what failed."""
+        known = self._right.setdefault(folder, {})
+        if new := [check for check in _now() if check.name in by and check.name not in known]:
             known |= _judged(folder, len(names), new)
-        if all(self._right[folder][check.name][0].idle for check in checks):
+        if all(right[0].idle for name, right in known.items() if name in by):
             return []  # none of them has anything to judge in this folder
         try:
             with _taken_out(variant):
-                each = _judged(folder, len(names), resting_on(variant.module))  # as they were loaded again
+                each = _judged(folder, len(names), [check for check in _now() if check.name in by])  # loaded again
         except Exception as error:
             return [f"(fails: {type(error).__name__})"]
         now = together(each, len(names))
@@ -205,12 +210,20 @@ def _judged(folder: Path, cases: int, checks: Sequence[Check]) -> dict[str, list
         patch.object(hidden, "beside", lambda _, __, samples: list(samples)),
     ):
         try:
-            return judge_each(folder, sessions.session(), cases, checks)
+            return judge_each(folder, _session(), cases, checks)
         except AnalysisException:
             raise
         except (Py4JError, PySparkException, OSError):
             sessions.stop()
-            return judge_each(folder, sessions.session(), cases, checks)
+            return judge_each(folder, _session(), cases, checks)
+
+
+def _session() -> SparkSession:
+    """Spark's session, told to interpret its plans: compiling them takes longer than these few rows do."""
+    spark = sessions.session()
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return spark
 
 
 @cache
