@@ -5,7 +5,7 @@
 # Where a registry answers, the base is pulled by its digest in harness/artifacts/hashes.json (BASE_IMAGE chooses another
 # one, without a digest unless it names one); where none answers, it is made from packages of Debian or Ubuntu. Toxiproxy
 # is pulled if TOXIPROXY_PULL names an image of it, and made from its Go module otherwise. Kafka always comes from its
-# jars.
+# jars. `images.sh postgresql` makes PostgreSQL's image only.
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -15,6 +15,7 @@ toxiproxy_tag=onceproof/toxiproxy:$toxiproxy_version
 toxiproxy_module=github.com/Shopify/toxiproxy/v2@v$toxiproxy_version
 : "${BASE_IMAGE:=eclipse-temurin:17-jre}"
 : "${TOXIPROXY_PULL:=}"
+: "${POSTGRESQL_PULL:=}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -113,16 +114,18 @@ kafka_image_and_jars() {
 from onceproof.harness.artifacts import jars
 from onceproof.verifiers.collect import internal, topics
 from onceproof.workloads.processes import observer
-topics.jars(), internal.jar(), observer.formatter(), jars.postgresql()' >"$work/log" 2>&1 || failed "the readers of topics" "$work/log"
+topics.jars(), internal.jar(), observer.formatter(), jars.jdbc()' >"$work/log" 2>&1 || failed "the readers of topics" "$work/log"
   mkdir -p "$home"
   echo "$now" >"$stamp"
 }
 
-# postgresql_image: for tests of outputs in a database; nothing else needs it.
+# postgresql_image: POSTGRESQL_PULL (postgres:17, for example), or one of packages where it cannot be pulled. Only runs that
+# keep outputs there need it, and make it then.
 postgresql_image() {
   local tag=onceproof/postgresql
   if present "$tag"; then there "image $tag"; return; fi
-  may_install || missing "image $tag: making it needs root on Debian or Ubuntu"
+  if pull "$POSTGRESQL_PULL" "$tag"; then return; fi
+  may_install || missing "image $tag: making it needs root on Debian or Ubuntu, or POSTGRESQL_PULL=<an image of that name>"
   from_packages "$tag" postgresql
 }
 

@@ -2,6 +2,7 @@
 
     target = "worker-0"          # its lane: the links from this worker to all brokers
     target = "worker-0"          # with peer = "leader:output/0": only the link from this worker to that node
+    target = "worker-0"          # with peer = "database": only the link from this worker to PostgreSQL
     target = "leader:output/0"   # the links of a node; `links` and `direction` select some of them
     target = "leader:output/0"   # with peer = "broker-1": only the link from this node to that one
     target = "ring"              # the links broker 1 to 2, 2 to 3 and 3 to 1: each broker still reaches one other
@@ -26,7 +27,7 @@ from onceproof.harness.model.targets import NODE_ROLE
 from onceproof.harness.record.events import FaultTarget, LinksBroken, ToxiproxyRestarted
 from onceproof.harness.record.history import Events
 
-_LANE_OR_SHAPE = re.compile("worker-|ring$|minority$")
+_NO_NODE = re.compile("worker-|ring$|minority$|database$")
 
 
 class LinksSpec(FaultSpec):
@@ -34,13 +35,14 @@ class LinksSpec(FaultSpec):
 
     - `target`: `worker-0` to `worker-3` or `worker-random` for a worker's lane, which is its links to all brokers; the
       number or role of a node (`broker-1`, `controller-random`, `leader:output/0`, `transaction-coordinator:worker-0`,
-      `group-coordinator`, `controller-leader`) for the links of that node; or one of the shapes `ring` and `minority`.
+      `group-coordinator`, `controller-leader`) for the links of that node; `database` for the links of all workers to
+      PostgreSQL in a container of the cluster; or one of the shapes `ring` and `minority`.
     - `links`: which links of a node: `all` (default; clients included), those to all other `nodes`, those to `brokers`,
       or those to `controllers`. Only for a target that is a node, without `peer`.
     - `direction`: `both` (default), `out` for what the node sends, or `in` for what it receives. Only for a target that
       is a node, without `peer`.
-    - `peer`: the number or role of a second node. Only the link from the target to this node is affected. Only for a
-      target that is a worker or a node.
+    - `peer`: the number or role of a second node, or, for a target that is a worker, `database`. Only the link from the
+      target to this node is affected. Only for a target that is a worker or a node.
     """
 
     target: Annotated[str, Key(pattern=f"^(worker-([0-3]|random)|ring|minority|{NODE_ROLE})$")]
@@ -50,9 +52,11 @@ class LinksSpec(FaultSpec):
 
     @model_validator(mode="after")
     def _keys_fit_together(self) -> "LinksSpec":
-        if self.peer and (self.target in ("ring", "minority") or self.peer.endswith("-random")):
+        if self.peer and (self.target in ("ring", "minority", "database") or self.peer.endswith("-random")):
             raise ValueError("peer: must be a node's number or role, and target must be a worker or a node")
-        if (self.peer or _LANE_OR_SHAPE.match(self.target)) and (self.links, self.direction) != ("all", "both"):
+        if self.peer == "database" and not self.target.startswith("worker-"):
+            raise ValueError("peer: database: only of a target that is a worker, since no node connects to it")
+        if (self.peer or _NO_NODE.match(self.target)) and (self.links, self.direction) != ("all", "both"):
             raise ValueError("links and direction: only of a target that is a node, and not together with peer")
         return self
 
@@ -95,11 +99,11 @@ def meant(context: FaultContext, spec: LinksSpec) -> tuple[str, list[str]]:
     """
     if spec.target.startswith("worker-"):
         lane = topology.lane_of_worker(int(spec.target.removeprefix("worker-")))
-        links = topology.lane_links(lane)
         if spec.peer is not None:
             node = context.node(spec.peer)
-            return f"{spec.target} and {node}", [link for link in links if link.endswith(f">{node}")]
-        return spec.target, links
+            of_lane = topology.links_of(f"lane{lane}")
+            return f"{spec.target} and {node}", [link for link in of_lane if link.endswith(f">{node}")]
+        return spec.target, topology.lane_links(lane)
     if spec.target == "ring":
         names = [topology.node_of(number) for number in topology.BROKERS]
         return spec.target, [topology.link(*pair) for pair in zip(names, [*names[1:], names[0]], strict=True)]
@@ -111,7 +115,7 @@ def meant(context: FaultContext, spec: LinksSpec) -> tuple[str, list[str]]:
         return node, [topology.link(node, context.node(spec.peer))]
     if spec.links == "all":
         # Lane 0 belongs to the observer and is never broken.
-        observer = set(topology.lane_links(topology.OBSERVER_LANE))
+        observer = set(topology.links_of(f"lane{topology.OBSERVER_LANE}"))
         links = [link for link in topology.links_of(node) if link not in observer]
     else:
         others = {name for name in topology.NODES if spec.links == "nodes" or name.startswith(spec.links[:-1])} - {node}

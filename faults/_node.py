@@ -28,8 +28,8 @@ class NodeSpec(FaultSpec):
 
     - `target`: the node by its number or role, resolved when the fault starts: `broker-1` to `broker-3`, `controller-1`
       to `controller-3`, `broker-random` and `controller-random` (chosen by the plan), `leader:TOPIC/PARTITION`,
-      `follower-1:TOPIC/PARTITION` and `follower-2:…`, `transaction-coordinator:worker-N`, `group-coordinator`, or
-      `controller-leader`.
+      `follower-1:TOPIC/PARTITION` and `follower-2:…`, `transaction-coordinator:worker-N`, `group-coordinator`,
+      `controller-leader`, or `database`, which is PostgreSQL in a container of the cluster.
     """
 
     target: Annotated[str, Key(pattern=f"^({NODE_ROLE})$")]

@@ -1,13 +1,15 @@
 """Builds the container images of Kafka releases and of the request proxy, unless Docker has them.
 
-`ci/images.sh` builds the base image (`onceproof/jre:17`) and the image of Toxiproxy. The image
+`ci/images.sh` builds the base image (`onceproof/jre:17`) and the images of Toxiproxy and of PostgreSQL. The image
 of a Kafka release is its base image plus the jars of the release. The tags contain a hash of the other files in the
 image, so that a change of start.sh, for example, leads to a new image.
 """
 
 import hashlib
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,11 +20,12 @@ from onceproof.harness.artifacts import jars
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base import work
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.base.paths import compose_dir, jars_dir
+from onceproof.harness.base.paths import ci_dir, compose_dir, home, jars_dir, made
 
 BASE_IMAGE = "onceproof/jre:17"
 TOXIPROXY_IMAGE = "onceproof/toxiproxy:2.12.0"
-_BUILD_DEADLINE_S = 300
+DATABASE_IMAGE = "onceproof/postgresql"
+_BUILD_DEADLINE_S, _IMAGE_DEADLINE_S = 300, 900
 _WIRE, _WIRE_PARTS = compose_dir() / "wire", ("Dockerfile", "start.sh")
 
 
@@ -39,8 +42,8 @@ def kafka(version: str) -> str:
     if present(tag):
         return tag
     libs = jars.kafka(version)
-    with work.folder(jars_dir()) as made:
-        context = Path(made)
+    with work.folder(jars_dir()) as built:
+        context = Path(built)
         for part in parts:
             shutil.copy(folder / part, context / part)
         shutil.copytree(libs, context / "libs", copy_function=_link)
@@ -64,13 +67,27 @@ def wire() -> str:
         base = kafka(DEFAULT_KAFKA)
         libs = sorted(jars.kafka(DEFAULT_KAFKA).glob("*.jar"))
         sources = [_WIRE / name for name in _wire_sources()]
-        with work.folder(jars_dir()) as made:
-            context = Path(made)
+        with work.folder(jars_dir()) as built:
+            context = Path(built)
             shutil.copy(jars.compiled("wire", sources, libs), context / "wire.jar")
             for part in _WIRE_PARTS:
                 shutil.copy(_WIRE / part, context / part)
             _build(tag, base, context)
     return tag
+
+
+def postgresql() -> str:
+    """Return the tag of PostgreSQL's image, which most runs do not need; `ci/images.sh` makes it if it is missing.
+
+    What the script says goes to stderr. Raises HarnessError when this machine cannot make the image.
+    """
+    if not present(DATABASE_IMAGE):
+        environment = {**os.environ, "ONCEPROOF_HOME": str(made(home())), "ONCEPROOF_PYTHON": sys.executable}
+        script = ["bash", str(ci_dir() / "images.sh"), "postgresql"]
+        done = subprocess.run(script, stdout=sys.stderr, env=environment, timeout=_IMAGE_DEADLINE_S, check=False)
+        if done.returncode != 0:
+            raise HarnessError(f"image {DATABASE_IMAGE} was not made: see above")
+    return DATABASE_IMAGE
 
 
 def _wire_sources() -> list[str]:

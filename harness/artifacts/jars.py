@@ -39,6 +39,7 @@ _REASON_MAX, _SAID_MAX = 200, 800
 _ECJ = "3.37.0"
 _COMPILE = ("-source", "17", "-target", "17", "-proc:none", "-nowarn")
 _POSTGRESQL = "42.7.7"
+_SQLITE = "3.50.3.0"
 COMPILER = f"ecj-{_ECJ}"
 
 
@@ -118,10 +119,11 @@ def _compile(ecj: Path, sources: Sequence[Path], classpath: Sequence[Path], targ
         made.replace(target)
 
 
-def postgresql() -> list[Path]:
-    """Return the jar of PostgreSQL's JDBC driver. Raises HarnessError when the download fails."""
-    folder = _fetch(f"postgresql-{_POSTGRESQL}", [f"org.postgresql:postgresql:{_POSTGRESQL}"])
-    return sorted(folder.glob("postgresql-*.jar"))
+def jdbc() -> list[Path]:
+    """Return the jars of the JDBC drivers of PostgreSQL and SQLite. Raises HarnessError when the download fails."""
+    postgresql = _fetch(f"postgresql-{_POSTGRESQL}", [f"org.postgresql:postgresql:{_POSTGRESQL}"])
+    sqlite = _fetch(f"sqlite-jdbc-{_SQLITE}", [f"org.xerial:sqlite-jdbc:{_SQLITE}"])
+    return [postgresql / f"postgresql-{_POSTGRESQL}.jar", sqlite / f"sqlite-jdbc-{_SQLITE}.jar"]
 
 
 def fetched(name: str) -> bool:

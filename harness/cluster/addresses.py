@@ -12,8 +12,8 @@ import psutil
 
 from onceproof.harness.base.errors import HarnessError
 
-# Toxiproxy's API, that of the request proxy, and each lane of each broker (compose/cluster.yaml).
-_PUBLISHED = (0, 4, *(lane * 10 + broker for lane in range(5) for broker in (1, 2, 3)))
+# Toxiproxy's API, that of the request proxy, and each lane of each broker and of PostgreSQL (compose/cluster.yaml).
+_PUBLISHED = (0, 4, *(lane * 10 + number for lane in range(5) for number in (1, 2, 3, 5)))
 
 
 @dataclass(frozen=True, kw_only=True)

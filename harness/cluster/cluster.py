@@ -50,7 +50,8 @@ class Cluster:
     """A cluster of three brokers and three controllers, each behind Toxiproxy.
 
     `used_up` is true once a node runs another release, so the cluster cannot be used for another run. `wire` is the
-    request proxy, or None while no link is routed through it.
+    request proxy, or None while no link is routed through it. `nodes` has the nodes on which faults can act, with
+    `database` while there is one.
     """
 
     def __init__(self, spec: ClusterSpec, address: Address) -> None:
@@ -62,6 +63,7 @@ class Cluster:
         self._docker = docker.from_env(timeout=_STOP_DEADLINE_S + 10)
         self._admin: Admin | None = None
         self.wire: Wire | None = None
+        self.nodes: tuple[str, ...] = topology.NODES
         self.used_up = False
         self._replaced: dict[str, bytes] = {}
         self._wired: dict[str, str] = {}
@@ -193,6 +195,25 @@ class Cluster:
         self._planned.begin("wire")
         remove_container(self._container("wire"))
 
+    # The database
+
+    def put_database(self) -> None:
+        """Start PostgreSQL, with an empty database, and wait until it accepts connections.
+
+        Raises HarnessError or DeadlineError when it does not start.
+        """
+        composed.start(self.system, self.folder, topology.DATABASE, profile=topology.DATABASE, healthy=True)
+        self._planned.end(topology.DATABASE)
+        self.nodes = (*topology.NODES, topology.DATABASE)
+
+    def take_database_out(self) -> None:
+        """Remove PostgreSQL with its data, if there is one."""
+        if topology.DATABASE not in self.nodes:
+            return
+        self.nodes = topology.NODES
+        self._planned.begin(topology.DATABASE)
+        remove_container(self._container(topology.DATABASE))
+
     # Nodes
 
     def kill(self, node: str) -> None:
@@ -260,7 +281,7 @@ class Cluster:
 
     def heal(self) -> None:
         """Start or resume every node that does not run, and restore every link. This call is idempotent."""
-        for node in topology.NODES:
+        for node in self.nodes:
             container = self._container(node)
             if container.status == "paused":
                 container.unpause()
@@ -300,7 +321,7 @@ class Cluster:
         replaced.
         """
         with ThreadPoolExecutor(_LOGS_AT_ONCE) as pool:
-            list(pool.map(lambda node: self.collect_log(node, folder, since_s=since_s), (*topology.NODES, "toxiproxy")))
+            list(pool.map(lambda node: self.collect_log(node, folder, since_s=since_s), (*self.nodes, "toxiproxy")))
 
     def collect_log(self, node: str, folder: Path, *, since_s: float) -> None:
         """Write a container's log as `collect_logs` does."""

@@ -25,6 +25,7 @@ def environment(spec: ClusterSpec, system: System, address: Address, data: Path,
         "ONCEPROOF_KAFKA_IMAGE": system.image(spec.version),
         "ONCEPROOF_TOXIPROXY_IMAGE": images.TOXIPROXY_IMAGE,
         "ONCEPROOF_WIRE_IMAGE": images.wire_tag(),
+        "ONCEPROOF_DATABASE_IMAGE": images.DATABASE_IMAGE,
         "ONCEPROOF_USER": user,
         "ONCEPROOF_DATA": str(data),
         "ONCEPROOF_PORTS": str(address.ports),
@@ -33,10 +34,11 @@ def environment(spec: ClusterSpec, system: System, address: Address, data: Path,
     }
 
 
-def start(system: System, folder: Path, *services: str, profile: str | None = None) -> None:
+def start(system: System, folder: Path, *services: str, profile: str | None = None, healthy: bool = False) -> None:
     """Start these services of the cluster whose folder this is, or all; recreate one whose image has changed.
 
-    Raises HarnessError when Compose fails, and DeadlineError after 180 s.
+    With `healthy`, return when they are healthy. Raises HarnessError when Compose fails, or a service ends or does not
+    become healthy, and DeadlineError after 180 s.
     """
     compose = DockerCompose(
         context=system.compose(),
@@ -44,7 +46,7 @@ def start(system: System, folder: Path, *services: str, profile: str | None = No
         env_file=str(folder / ENVIRONMENT),
         profiles=[profile] if profile else None,
     )
-    command = [*compose.docker_compose_command(), "up", "--detach", *services]
+    command = [*compose.docker_compose_command(), "up", "--detach", *(["--wait"] if healthy else []), *services]
     try:  # compose.start() has no deadline
         subprocess.run(command, cwd=system.compose(), capture_output=True, check=True, timeout=_DEADLINE_S)
     except subprocess.TimeoutExpired:

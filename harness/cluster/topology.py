@@ -3,6 +3,7 @@
     broker1->broker2      connections of broker 1 to broker 2; every ordered pair of nodes has its own link
     lane2->broker1        connections of the owner of lane 2 to broker 1
     app->broker3          connections of an application inside Docker to broker 3
+    lane2->database       connections of the owner of lane 2 to PostgreSQL, in runs that keep outputs there
 
 A broker has a link to itself, since it also connects to its own advertised address: a transaction coordinator does so
 to write a marker to a partition of its own broker. Without that link no such transaction would complete. A controller
@@ -18,6 +19,7 @@ CONTROLLER_ID_BASE = 100
 LANES = (0, 1, 2, 3, 4)
 OBSERVER_LANE = 0
 WIRE_LINK_PORTS = 20_000
+DATABASE = "database"
 NODES = (*(f"broker{n}" for n in BROKERS), *(f"controller{n}" for n in CONTROLLERS))
 
 
@@ -57,6 +59,8 @@ def links() -> Iterator[Link]:
             )
     for broker in BROKERS:
         yield Link(name=f"app->broker{broker}", listen=f"gw-apps:2930{broker}", upstream=f"broker{broker}:9210")
+    for lane in LANES:
+        yield Link(name=f"lane{lane}->{DATABASE}", listen=f"0.0.0.0:90{lane}5", upstream=f"{DATABASE}:5432")
 
 
 def to_brokers() -> list[str]:
@@ -93,7 +97,7 @@ def links_between(some: set[str], others: set[str]) -> list[str]:
 
 
 def lane_links(lane: int) -> list[str]:
-    """Return the links of a lane, one to each broker."""
+    """Return the links of a lane to the brokers, one to each."""
     return [f"lane{lane}->broker{broker}" for broker in BROKERS]
 
 
@@ -113,3 +117,8 @@ def worker_of_link(name: str) -> int:
 def bootstrap(ports: int, lane: int) -> str:
     """Return the `bootstrap.servers` of a lane; `ports` is that of the cluster's `Address`."""
     return ",".join(f"127.0.0.1:{ports}{lane}{broker}" for broker in BROKERS)
+
+
+def database(ports: int, lane: int) -> str:
+    """Return the JDBC URL of the cluster's PostgreSQL on a lane; `ports` is that of the cluster's `Address`."""
+    return f"jdbc:postgresql://127.0.0.1:{ports}{lane}5/postgres?user=postgres"

@@ -8,6 +8,7 @@ A scenario names the target of a fault by its role, which is resolved when the f
     transaction-coordinator:worker-0           the coordinator of that worker's transactional id
     group-coordinator                          the coordinator of the workers' group
     controller-leader                          the leader of the KRaft quorum
+    database                                   PostgreSQL in a container of the cluster
     worker-1                                   a worker
 """
 
@@ -94,6 +95,8 @@ class FaultContext:
             return topology.node_of(admin.transaction(self.workers.transactional_id(worker)).coordinator)
         if kind == "group-coordinator":
             return topology.node_of(admin.group_coordinator(self.names.group))
+        if kind == topology.DATABASE:
+            return kind
         if kind == "controller-leader":
             return topology.node_of(admin.controller_leader())
         raise HarnessError(f"no such role: {role}")

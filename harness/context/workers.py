@@ -15,11 +15,11 @@ from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import topology
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.cluster.described import Member
+from onceproof.harness.context import databases
 from onceproof.harness.context.process import EXIT_FATAL, Child
 from onceproof.harness.context.processes import Processes, Programs, tail
 from onceproof.harness.model.names import Names
 from onceproof.harness.model.plan import Plan
-from onceproof.harness.model.workload import SQLITE
 from onceproof.harness.record.events import (
     AtPhase,
     Began,
@@ -214,7 +214,8 @@ class Workers(Processes):
             "position": pipeline.wiring.position,
             "generation": pipeline.wiring.generation,
             "compression": work.compression,
-            "database": str(self._folder / SQLITE),
+            "database": databases.url(self._plan, self._cluster, self._folder, topology.lane_of_worker(worker)),
+            "tables": {role: self._names.table(role) for role in (*pipeline.tables, "positions")},
             **work.model_dump(
                 include={
                     "client",

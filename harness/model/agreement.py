@@ -8,6 +8,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import outputs as described
 from onceproof.harness.model import registry, targets
 from onceproof.harness.model.app import AppSpec
+from onceproof.harness.model.databases import SQLITE
 from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec
 from onceproof.harness.model.progress import DoneSpec
 from onceproof.harness.model.spec import SEEN_PHASES, ClusterSpec, WorkloadSpec
@@ -61,6 +62,9 @@ def check(scenario: _Scenario, where: str, *, open_transactions: int) -> None:
     if workload.intermediate_topic and work.workers < 2:
         raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, because a chain has two services")
     _check_app(scenario, workload, where)
+    if work.database != SQLITE and not workload.in_database:
+        says = f"{work.database}; allowed with workloads that keep outputs in a database, and with others {SQLITE}"
+        raise BadInput(f"{where}: workload.database: {says}")
     if work.message_timeout_ms > work.transaction_timeout_ms:
         says = f"{work.message_timeout_ms}; allowed: at most transaction_timeout_ms, {work.transaction_timeout_ms}"
         raise BadInput(f"{where}: workload.message_timeout_ms: {says}")

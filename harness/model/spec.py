@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from onceproof.harness.artifacts.clients import CLIENT, DEFAULT_KAFKA
 from onceproof.harness.base import redaction
+from onceproof.harness.model.databases import SQLITE
 from onceproof.harness.model.workload import Workload
 
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
@@ -80,6 +81,9 @@ class WorkloadSpec(Strict):
     - `assignor`: the consumers' partition assignor, for the classic group protocol only.
     - `static_member`: whether workers are static members of their group (`group.instance.id`, KIP-345).
     - `auto_offset_reset`: the consumers' `auto.offset.reset`.
+    - `database`: where a workload with tables keeps them: `sqlite` (a file in the run folder), `postgresql` (a
+      container of the cluster, which faults can hit), or the JDBC URL of another PostgreSQL. The URL may name
+      environment variables as `{env:NAME}`; the tables of the run remain there.
     - `observer`: whether a live observer reads the outputs during the run; without one, the check `readers` is not
       judged.
     """
@@ -103,6 +107,7 @@ class WorkloadSpec(Strict):
     assignor: Literal["range", "roundrobin", "cooperative-sticky"] = "range"
     static_member: bool = False
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    database: Annotated[str, Field(pattern=r"^(sqlite|postgresql|jdbc:postgresql:.+)$", max_length=1_000)] = SQLITE
     observer: bool = True
 
 

@@ -10,12 +10,13 @@ no effect.
 
 import re
 
+from onceproof.harness.model.databases import POSTGRESQL
 from onceproof.harness.model.spec import FaultSpec, WorkloadSpec
 from onceproof.harness.model.workload import Workload
 
 NODE_ROLE = (
     r"broker-([1-3]|random)|controller-([1-3]|random)|(leader|follower-[12]):[a-z-]+/[0-9]{1,3}"
-    r"|transaction-coordinator:worker-[0-3]|group-coordinator|controller-leader"
+    r"|transaction-coordinator:worker-[0-3]|group-coordinator|controller-leader|database"
 )
 _WORKER = re.compile(r"(?:.*:)?worker-(\d+)")
 _OF_PARTITION = re.compile(r"(?:leader|follower-[12]):(.+)/(\d+)")
@@ -39,6 +40,8 @@ def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | Non
 
 
 def _no_such(role: str, work: WorkloadSpec, workload: Workload) -> str | None:
+    if role == "database" and not (workload.in_database and work.database == POSTGRESQL):
+        return f'{role}; allowed with workload.database = "{POSTGRESQL}"'
     worker, place = _WORKER.fullmatch(role), _OF_PARTITION.fullmatch(role)
     if worker and int(worker[1]) >= work.workers:
         return f"{role}; allowed: worker-0 to worker-{work.workers - 1}"

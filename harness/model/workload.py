@@ -11,7 +11,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from onceproof.harness.model.contract import Contract
 
-SQLITE = "database.sqlite"  # in the run folder
 CONTENT = "xxhash64(key, value)"
 _TOPIC = re.compile("[a-z][a-z-]{0,79}")
 
@@ -189,6 +188,11 @@ class Declaration:
     def sends_positions(self) -> bool:
         """Whether the pipeline claims that the offsets of the records it read are in the transaction of its outputs."""
         return self.claim.transactional and self.claim.position == "in-transaction"
+
+    @property
+    def in_database(self) -> bool:
+        """Whether the workers keep outputs and positions in a database."""
+        return self.claim.position == "database"
 
     @property
     def commits_in_transactions(self) -> bool:

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         for version in KAFKA:
             jars.kafka(version)
         jars.compiler()
-        jars.postgresql()
+        jars.jdbc()
         found = sorted(path for path in jars_dir().glob("*/*.jar") if not path.parent.name.startswith("."))
         content = {
             "releases": sorted({path.parent.name for path in found}),

@@ -34,8 +34,11 @@ def wait(context: FaultContext, folder: Path, master: str) -> None:
     done = context.plan.scenario.done
     reached: Callable[[], bool] = partial(_no_lag, context)
     what, quiet_s = "lag 0", done.quiet_s or 0.0
-    if context.plan.scenario.pipeline.claim.position == "database":
-        reached = partial(_in_database, context, folder)
+    if context.plan.scenario.pipeline.in_database:
+        what, reached = (
+            "positions in the database that are the ends of the input",
+            partial(_in_database, context, folder, master),
+        )
     if done.by == "sentinel":
         what, reached = (
             "an output of the last input of each partition on every topic",
@@ -50,9 +53,9 @@ def _no_lag(context: FaultContext) -> bool:
     return lag(context) == 0
 
 
-def _in_database(context: FaultContext, folder: Path) -> bool:
+def _in_database(context: FaultContext, folder: Path, master: str) -> bool:
     """Return whether the positions that workers keep in a database are the ends of the input."""
-    read, names = database.positions(folder), context.names
+    read, names = records.positions(sessions.session(master), context, folder), context.names
     places = [(names.input, partition) for partition in context.cluster.admin.partitions(names.input)]
     ends = context.cluster.admin.offsets(places, "latest", "read_uncommitted")
     return all(read.get(partition, 0) == end for (_, partition), end in ends.items())

@@ -20,9 +20,10 @@ from typing import Any
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import BadInput, HarnessError, WorkloadError
 from onceproof.harness.base.progress import Progress
-from onceproof.harness.cluster import pool, topology
+from onceproof.harness.cluster import pool
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.cluster.exits import Exit, Exits
+from onceproof.harness.context import databases
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.instances import Instances
 from onceproof.harness.context.processes import Programs
@@ -131,6 +132,8 @@ class Run:
         ready.describe(self.context, self.folder, command=self._command, versions=self._versions())
         self._exits = self.cluster.watch_exits(self._on_exit, self._on_blind)
         ready.prepare_faults(self.context)
+        if databases.of_cluster(self.plan):
+            self.cluster.put_database()
         wire.start(self.context)
         ready.make_topics(self.context)
         self.workers.start()
@@ -153,7 +156,7 @@ class Run:
     def _on_exit(self, exit: Exit) -> None:
         """Record an exit that nothing planned. Without Toxiproxy or the request proxy, the run cannot go on."""
         self.history.append("harness", NodeExited(node=exit.node, code=exit.code))
-        if exit.node not in topology.NODES:
+        if exit.node not in self.cluster.nodes:
             says = f"{exit.node} exited with status {exit.code}, so that no client reaches the cluster any more"
             self.workers.failures.end(HarnessError(says))
 
@@ -263,7 +266,12 @@ class Run:
             self._exits.close()
         self.workers.close()
         shutil.rmtree(self.folder / "state", ignore_errors=True)  # of an application's instances
-        for tidy in (self.cluster.take_wire_out, self.cluster.heal, self._delete_topics):
+        for tidy in (
+            self.cluster.take_wire_out,
+            self.cluster.take_database_out,
+            self.cluster.heal,
+            self._delete_topics,
+        ):
             try:
                 tidy()
             except Exception as error:  # the health check before the next run decides whether the cluster is usable

@@ -18,14 +18,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from onceproof.harness.artifacts import clients, features, jars, java
+from onceproof.harness.artifacts import clients, features, images, jars, java
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput, HarnessError
 from onceproof.harness.cluster import app_container
-from onceproof.harness.model import registry
+from onceproof.harness.model import databases, registry
 from onceproof.harness.model.scenario import Scenario
 from onceproof.suite import matrix
-from onceproof.verifiers.collect import database
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.time_limit import limit_s
@@ -167,10 +166,19 @@ def _program(scenario: Scenario) -> str:
 
 
 def _databases(scenario: Scenario) -> str:
-    """Raise BadInput when an environment variable is not set that the address of a database names."""
-    contract = scenario.pipeline.contract
-    for url in () if contract is None else contract.databases.values():
-        database.address(url)
+    """Return which variable of the environment that the URL of a database names is not set, and make an image ready.
+
+    Raises HarnessError when PostgreSQL's image is needed and cannot be made.
+    """
+    contract, own = scenario.pipeline.contract, scenario.workload.database
+    urls = {} if contract is None else {f"outputs.{role}.jdbc": url for role, url in contract.databases.items()}
+    for where, url in {**urls, "workload.database": own}.items():
+        try:
+            databases.address(url)
+        except BadInput as error:
+            return f"{where}: {error}"
+    if own == databases.POSTGRESQL:
+        images.postgresql()
     return ""
 
 

@@ -1,7 +1,6 @@
 """An application that knows nothing of onceproof is judged by its requests and the logs."""
 
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -238,7 +237,6 @@ def test_an_application_in_a_container(chaos: Chaos, monkeypatch: pytest.MonkeyP
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
     """The JDBC URL of PostgreSQL in a container of its own."""
-    subprocess.run(["bash", str(paths.ci_dir() / "images.sh"), "postgresql"], check=True, timeout=600)
     start = """
         bin=$(echo /usr/lib/postgresql/*/bin)
         $bin/initdb -D /tmp/data -A trust
@@ -247,7 +245,7 @@ def database() -> Iterator[str]:
     """
     with closing(docker.from_env()) as engine:
         container = engine.containers.run(
-            "onceproof/postgresql",
+            images.postgresql(),
             ["sh", "-ec", start],
             user="postgres",
             ports={"5432/tcp": ("127.0.0.1", 0)},

@@ -19,6 +19,7 @@ QUICK = {
     "copy-broker-killed",
     "copy-hijacked",
     "copy-zombie-generation",
+    "database-killed",
     "late-end-txn",
 }
 # `make chaos` runs the main scenario, and `onceproof soak` runs those of scenarios/soak.

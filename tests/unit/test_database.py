@@ -6,17 +6,24 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceproof.harness.base.errors import BadInput
-from onceproof.harness.model.workload import SQLITE
+from onceproof.harness.model.databases import address
 from onceproof.harness.record import own_errors, payload
 from onceproof.harness.record.provenance import packed_owner, provenance
 from onceproof.verifiers.collect import database
 from onceproof.verifiers.evidence.spark import rows
 from onceproof.workloads.clients import ClientError
 from onceproof.workloads.clients.database import DatabaseWriter
+from onceproof.workloads.clients.sqlite import Sqlite
+
+_TABLES = {"results": "op_1_results", "positions": "op_1_positions"}
+
+
+def url(folder: Path) -> str:
+    return f"jdbc:sqlite:{folder}/database"
 
 
 def writer(folder: Path, owner: str, *, fenced: bool = True) -> DatabaseWriter:
-    made = DatabaseWriter(folder / SQLITE, ["results"], owner=owner, fenced=fenced)
+    made = DatabaseWriter(lambda: Sqlite(url(folder)), _TABLES, owner=owner, fenced=fenced)
     made.start()
     return made
 
@@ -24,11 +31,12 @@ def writer(folder: Path, owner: str, *, fenced: bool = True) -> DatabaseWriter:
 def written(one: DatabaseWriter, number: int, offset: int) -> None:
     one.begin()
     one.send("results", 3, b"k", payload.value(1, number, 100), provenance(3, offset, 0, 2, 7))
+    assert one.flush()["results/3"][0] == 1
     one.send_offsets("input", {3: (offset, offset + 1)}, "", None)
 
 
 def read(spark: SparkSession, folder: Path) -> list[tuple[int, ...]]:
-    found = rows(database.of_workers(spark, folder, "results").orderBy("offset"))
+    found = rows(database.of_workers(spark, url(folder), "op_1_results").orderBy("offset"))
     return [(row["offset"], row["number"], row["told_0"], row["told_1"]) for row in found]
 
 
@@ -36,11 +44,10 @@ def test_rows_and_positions_are_in_one_transaction(spark: SparkSession, tmp_path
     one = writer(tmp_path, "a")
     one.take_over([3])
     written(one, 41, 40)
-    assert one.flush() == {"results/3": [1, 1, 1]}
     one.commit()
     written(one, 42, 41)
     one.abort()
-    assert database.positions(tmp_path) == {3: 41}
+    assert database.positions(spark, url(tmp_path), "op_1_positions") == {3: 41}
     assert read(spark, tmp_path) == [(1, 41, 3 * 10**13 + 40, packed_owner(0, 2, 7))]
 
 
@@ -64,15 +71,15 @@ def test_who_takes_a_partition_over_fences_its_owner(spark: SparkSession, tmp_pa
     assert len(read(spark, tmp_path)) == 1
 
 
-def test_positions_in_a_transaction_of_their_own(tmp_path: Path) -> None:
+def test_positions_in_a_transaction_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
     one = writer(tmp_path, "a")
     one.take_over([0, 1])
     one.commit_offsets({0: (0, 5), 1: (0, 9)})
-    assert database.positions(tmp_path) == {0: 5, 1: 9}
+    assert database.positions(spark, url(tmp_path), "op_1_positions") == {0: 5, 1: 9}
 
 
 def test_an_address_may_name_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_USER", "anna")
-    assert database.address("jdbc:postgresql:shop?user={env:SHOP_USER}") == "jdbc:postgresql:shop?user=anna"
+    assert address("jdbc:postgresql:shop?user={env:SHOP_USER}") == "jdbc:postgresql:shop?user=anna"
     with pytest.raises(BadInput, match=r"\{env:SHOP_KEY\}: this environment variable is not set"):
-        database.address("{env:SHOP_KEY}")
+        address("{env:SHOP_KEY}")

@@ -34,7 +34,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceproof.harness.base.deadlines import until
@@ -45,7 +45,7 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import judged
 from onceproof.harness.record import collected, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
-from onceproof.verifiers.collect import commits, database, owners, segments, states
+from onceproof.verifiers.collect import commits, owners, records, segments, states
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
 from onceproof.verifiers.evidence.tables import PLACE
@@ -78,7 +78,7 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
         "schema_version": SCHEMA_VERSION,
         "mode": mode,
         "partitions": pinned,
-        **_standing(context, folder, partitions),
+        **_standing(spark, context, folder, partitions),
     }
     bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
     counts: Counter[str] = Counter()
@@ -232,7 +232,7 @@ def _leader(node: int | None) -> str | None:
     return None if node is None else topology.node_of(node)
 
 
-def _standing(context: FaultContext, folder: Path, partitions: list[Partition]) -> dict[str, Any]:
+def _standing(spark: SparkSession, context: FaultContext, folder: Path, partitions: list[Partition]) -> dict[str, Any]:
     """Return the committed offsets, and the open transactions with what their coordinators know of them.
 
     The offsets are those of the groups, or those in the database.
@@ -244,10 +244,10 @@ def _standing(context: FaultContext, folder: Path, partitions: list[Partition]) 
         for (topic, partition), (offset, metadata) in sorted(admin.group_offsets(group).items())
         if topic == read
     ]
-    if context.plan.scenario.pipeline.claim.position == "database":
+    if context.plan.scenario.pipeline.in_database:
         commits = [
             {"topic": context.names.input, "partition": partition, "offset": offset, "metadata": ""}
-            for partition, offset in sorted(database.positions(folder).items())
+            for partition, offset in sorted(records.positions(spark, context, folder).items())
         ]
     if "transaction-state" not in context.cluster.system.capabilities:
         return {"positions": commits, "open_transactions": None}

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.base.errors import WorkloadError
 from onceproof.harness.cluster.described import Isolation
+from onceproof.harness.context import databases
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.model.contract import NUMBER, Contract
 from onceproof.harness.model.workload import CONTENT
@@ -62,7 +63,8 @@ def read_outputs(
         total = right.state if right.state and role == work.changelog else right.total
         return [f"{total} AS total", "xxhash64(key) AS grouping"]
 
-    of_tables = {role: database.of_workers(spark, ledger.parent, role) for role in work.tables}
+    url = databases.url(context.plan, context.cluster, ledger.parent)
+    of_tables = {role: database.of_workers(spark, url, context.names.table(role)) for role in work.tables}
     return of_tables | {
         role: topics.read(
             spark, bootstrap, context.names.topic(role), pinned, isolation, intermediate=bool(work.intermediate_topic)
@@ -78,6 +80,12 @@ def read_outputs(
         )
         for role in work.judged
     }
+
+
+def positions(spark: SparkSession, context: FaultContext, folder: Path) -> dict[int, int]:
+    """Return the positions that workers keep in a database: input partition → offset. `folder` is the run folder."""
+    url = databases.url(context.plan, context.cluster, folder)
+    return database.positions(spark, url, context.names.table("positions"))
 
 
 def stored(context: FaultContext) -> dict[str, tuple[str, str]]:

@@ -224,7 +224,7 @@ def small(spark: SparkSession, rows: Sequence[Sequence[Any]], columns: str) -> D
 def _settings() -> dict[str, str]:
     """Return the settings of the session."""
     return {
-        "spark.jars": ",".join(map(str, [*topics.jars(), *jars.postgresql()])),
+        "spark.jars": ",".join(map(str, [*topics.jars(), *jars.jdbc()])),
         "spark.driver.memory": _MEMORY,
         "spark.driver.extraJavaOptions": spark_jvm.options(),
         "spark.local.dir": str(spark_jvm.folder()),

@@ -8,100 +8,133 @@
 Outputs and positions are in one transaction of the database, so that both take effect or neither. After a restart, and
 after each rebalance, the consumer seeks to the positions that the database holds. Who takes a partition over puts its
 own name into `positions`, and so fences the previous owner: an update that finds another owner changes no row.
-
-SQLite lets one process write at a time. The lock is taken with the first output, so a worker that is stopped later lets
-all others wait.
 """
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from typing import Any, Protocol
 
+from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.record import own_errors
 from onceproof.workloads.clients import ClientError
 
-_WAIT_S = 30.0
+_COLUMNS = "partition, key, value, header"
+
+
+class Database(Protocol):
+    """A connection to a database, which commits each statement by itself unless it is told to begin a transaction."""
+
+    @property
+    def error(self) -> type[Exception]:
+        """The class of the errors that the methods raise."""
+        ...
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The database's own names of the types `id` and `bytes`."""
+        ...
+
+    def create(self, statements: Sequence[str]) -> None:
+        """Execute statements that make tables unless they are there."""
+        ...
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Execute a statement with `?` for each value, and return how many rows it changed."""
+        ...
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        ...
+
+    def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> list[int]:
+        """Insert rows, of which there is at least one, and return the number that each got as its id."""
+        ...
 
 
 class DatabaseWriter:
     """The writer of one worker, which is `owner`, a name for each process.
 
-    With `fenced` false, a position is updated whoever owns its partition: a mistake, which a negative control makes.
+    `tables` has the workload's own name of each table → its name in the database, with `positions` among them. With
+    `fenced` false, a position is updated whoever owns its partition: a mistake, which a negative control makes.
     """
 
-    def __init__(self, path: Path, tables: Iterable[str], *, owner: str, fenced: bool) -> None:
-        self._tables, self._owner, self._fenced = tuple(tables), owner, fenced
-        self._database = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-        self._acknowledged: dict[str, list[int]] = {}
+    def __init__(self, connect: Callable[[], Database], tables: Mapping[str, str], *, owner: str, fenced: bool) -> None:
+        self._connect, self._tables, self._owner, self._fenced = connect, tables, owner, fenced
+        self._positions = tables["positions"]
+        self._rows: dict[str, list[Sequence[Any]]] = defaultdict(list)
 
     def start(self) -> None:
-        """Make the tables, unless they are there."""
-        with _errors("start"):
-            self._database.execute("PRAGMA journal_mode = WAL")
-            for table in self._tables:
-                self._database.execute(
-                    f'CREATE TABLE IF NOT EXISTS "{table}" (id INTEGER PRIMARY KEY AUTOINCREMENT, partition INTEGER, '
-                    "key BLOB, value BLOB, header BLOB)"
-                )
-            self._database.execute(
-                "CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, next INTEGER, owner TEXT)"
-            )
+        """Connect, and make the tables unless they are there."""
+        try:
+            self._database = self._connect()
+        except DeadlineError as error:
+            raise ClientError("connect", "DeadlineError", abortable=False, fatal=True, text=str(error)) from None
+        types = self._database.types
+        outputs = f"id {types['id']}, partition INTEGER, key {types['bytes']}, value {types['bytes']}, "
+        columns = dict.fromkeys(self._tables.values(), f"{outputs}header {types['bytes']}")
+        columns[self._positions] = "partition INTEGER PRIMARY KEY, next BIGINT, owner TEXT"
+        with self._errors("start"):
+            self._database.create([f'CREATE TABLE IF NOT EXISTS "{name}" ({each})' for name, each in columns.items()])
 
     def take_over(self, partitions: Iterable[int]) -> None:
-        """Become the owner of these partitions."""
-        with _errors("take-over"):
-            self._database.execute("BEGIN IMMEDIATE")
-            self._database.executemany(
-                "INSERT INTO positions VALUES (?, 0, ?) ON CONFLICT (partition) DO UPDATE SET owner = excluded.owner",
-                [(partition, self._owner) for partition in partitions],
-            )
-            self._database.execute("COMMIT")
+        """Become the owner of these partitions. Waits while the previous owner has an open transaction on them."""
+        statement = (
+            f'INSERT INTO "{self._positions}" VALUES (?, 0, ?) ON CONFLICT (partition) DO UPDATE SET owner = '
+            "excluded.owner"
+        )
+        with self._errors("take-over"):
+            for partition in sorted(partitions):
+                self._database.execute(statement, (partition, self._owner))
 
     def positions(self) -> dict[int, int]:
         """Return the position of each partition that anybody has ever owned."""
-        with _errors("positions"):
-            return dict(self._database.execute("SELECT partition, next FROM positions"))
+        with self._errors("positions"):
+            return dict(self._database.query(f'SELECT partition, next FROM "{self._positions}"'))
 
     def begin(self) -> None:
-        """Begin a transaction; it takes the lock with the first output."""
-        self._acknowledged = {}
-        with _errors("begin"):
+        """Begin a transaction."""
+        self._rows.clear()
+        with self._errors("begin"):
             self._database.execute("BEGIN")
 
     def send(self, topic: str, partition: int, key: bytes, value: bytes, header: bytes) -> None:
-        """Insert an output into the table `topic`."""
-        insert = f'INSERT INTO "{topic}" (partition, key, value, header) VALUES (?, ?, ?, ?)'
-        with _errors("send"):
-            number = self._database.execute(insert, (partition, key, value, header)).lastrowid or 0
-        count, first, _ = self._acknowledged.get(f"{topic}/{partition}", [0, number, number])
-        self._acknowledged[f"{topic}/{partition}"] = [count + 1, first, number]
+        """Take an output for the table `topic`, which `flush` inserts."""
+        self._rows[topic].append((partition, key, value, header))
 
     def flush(self) -> dict[str, list[int]]:
-        """Return the numbers of the rows that were inserted: `table/partition` → [count, first, last]."""
-        return self._acknowledged
+        """Insert the outputs, and return the numbers of their rows: `table/partition` → [count, first, last]."""
+        acknowledged: dict[str, list[int]] = {}
+        for table, rows in self._rows.items():
+            with self._errors("send"):
+                numbers = self._database.insert(self._tables[table], _COLUMNS, rows)
+            for (partition, *_), number in zip(rows, numbers, strict=True):
+                count, first, _ = acknowledged.get(f"{table}/{partition}", [0, number, number])
+                acknowledged[f"{table}/{partition}"] = [count + 1, first, number]
+        self._rows.clear()
+        return acknowledged
 
     def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None:
         """Update the positions in the transaction. Raises a fatal ClientError where another owner has come."""
         del topic, metadata, group  # Kafka's
         mine = " AND owner = ?" if self._fenced else ""
-        for partition, (_, following) in ranges.items():
-            update = f"UPDATE positions SET next = ? WHERE partition = ?{mine}"
+        statement = f'UPDATE "{self._positions}" SET next = ? WHERE partition = ?{mine}'
+        for partition, (_, following) in sorted(ranges.items()):
             values = (following, partition, self._owner) if self._fenced else (following, partition)
-            with _errors("send-offsets"):
-                changed = self._database.execute(update, values).rowcount
+            with self._errors("send-offsets"):
+                changed = self._database.execute(statement, values)
             if not changed:
                 text = f"partition {partition} has another owner"
                 raise ClientError("send-offsets", own_errors.FENCED, abortable=False, fatal=True, text=text)
 
     def commit(self) -> None:
         """Commit the transaction."""
-        with _errors("commit"):
+        with self._errors("commit"):
             self._database.execute("COMMIT")
 
     def abort(self) -> None:
         """Roll the transaction back."""
-        with _errors("abort"):
+        with self._errors("abort"):
             self._database.execute("ROLLBACK")
 
     def commit_offsets(self, ranges: Mapping[int, tuple[int, int]]) -> None:
@@ -110,11 +143,10 @@ class DatabaseWriter:
         self.send_offsets("", ranges, "", None)
         self.commit()
 
-
-@contextmanager
-def _errors(call: str) -> Iterator[None]:
-    """Turn an error of SQLite into a ClientError, which ends the process: the database rolls its transaction back."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise ClientError(call, type(error).__name__, abortable=False, fatal=True, text=str(error)) from None
+    @contextmanager
+    def _errors(self, call: str) -> Iterator[None]:
+        """Turn an error of the database into a ClientError, which ends the process: the transaction is rolled back."""
+        try:
+            yield
+        except self._database.error as error:
+            raise ClientError(call, type(error).__name__, abortable=False, fatal=True, text=str(error)) from None

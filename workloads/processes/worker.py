@@ -20,16 +20,20 @@ import os
 import secrets
 import sys
 import traceback
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 
 from onceproof.harness.context.process import EXIT_FATAL, EXIT_WORKLOAD
 from onceproof.harness.model import registry
+from onceproof.harness.model.databases import SQLITE_URL, address
 from onceproof.harness.model.workload import Output, Source, Workload
 from onceproof.harness.record import own_errors
 from onceproof.harness.record.provenance import passed_on, provenance
 from onceproof.workloads.clients import Batch, ClientError, Writer
-from onceproof.workloads.clients.database import DatabaseWriter
+from onceproof.workloads.clients.database import Database, DatabaseWriter
 from onceproof.workloads.clients.drivers import driver
+from onceproof.workloads.clients.postgresql import Postgresql
+from onceproof.workloads.clients.sqlite import Sqlite
 from onceproof.workloads.processes.child import Child
 
 
@@ -48,7 +52,7 @@ class Worker:
         self._driver = driver(child.config["client"])
         self._reader = self._driver.Reader(child.config)
         self._writers: dict[int | None, Writer] = {}
-        self._database = _database(child, workload) if workload.tables else None
+        self._database = _database(child, workload) if workload.in_database else None
         self._reader.places = None if self._database is None else self._database.positions
         self._state = workload.state() if workload.state is not None else None
         self._topics: dict[str, str] = child.config["topics"]
@@ -277,8 +281,11 @@ class Worker:
 def _database(child: Child, workload: Workload) -> DatabaseWriter:
     """Return the writer of a process, which has another owner's name than those before it."""
     owner = f"worker-{child.config['worker']}.{child.config['incarnation']}"
-    path = Path(child.config["database"])
-    return DatabaseWriter(path, workload.tables, owner=owner, fenced=workload.wiring.fenced)
+    url = address(child.config["database"])
+    connect: Callable[[], Database] = partial(Sqlite, url)
+    if not url.startswith(SQLITE_URL):
+        connect = partial(Postgresql, url, child.config["transaction_timeout_ms"])
+    return DatabaseWriter(connect, child.config["tables"], owner=owner, fenced=workload.wiring.fenced)
 
 
 def _ranges(batch: Batch) -> dict[str, list[int]]:
