@@ -2,10 +2,11 @@
 
     positions: input/3 → 41        BEGIN; 41 42 43 → results; positions: input/3 → 44; COMMIT
 
-The database is SQLite or PostgreSQL (`workload.database`). The consumer commits no offsets to Kafka. When a worker starts,
-and after each rebalance, it seeks to the positions that the database holds. A worker that was taken for dead is fenced by
-the database, where its partitions have another owner now. The book of this pattern is "Designing Data-Intensive
-Applications" (Kleppmann), chapter 11: an idempotent or atomic sink needs no transaction that spans both systems.
+The database is SQLite or PostgreSQL (`workload.database`). The consumer commits no offsets to Kafka. When a worker
+starts, and after each rebalance, it seeks to the positions that the database holds. A worker that was taken for dead is
+fenced by the database, where its partitions have another owner now. The book of this pattern is "Designing
+Data-Intensive Applications" (Kleppmann), chapter 11: an idempotent or atomic sink needs no transaction that spans both
+systems.
 
     database-apart       positions in a transaction of their own, after that of the rows: a worker that is killed
                          between the two writes its rows again                                          → duplicate

@@ -27,4 +27,4 @@ def url(plan: Plan, cluster: Cluster, folder: Path, lane: int = topology.OBSERVE
 
 def of_cluster(plan: Plan) -> bool:
     """Return whether the run needs PostgreSQL in a container of the cluster."""
-    return plan.scenario.pipeline.in_database and plan.scenario.workload.database == POSTGRESQL
+    return plan.scenario.workload.database == POSTGRESQL

@@ -215,7 +215,7 @@ class Workers(Processes):
             "generation": pipeline.wiring.generation,
             "compression": work.compression,
             "database": databases.url(self._plan, self._cluster, self._folder, topology.lane_of_worker(worker)),
-            "tables": {role: self._names.table(role) for role in (*pipeline.tables, "positions")},
+            "tables": {role: self._names.table(role) for role in (*pipeline.tables, "positions", "seen")},
             **work.model_dump(
                 include={
                     "client",

@@ -62,7 +62,7 @@ def check(scenario: _Scenario, where: str, *, open_transactions: int) -> None:
     if workload.intermediate_topic and work.workers < 2:
         raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, because a chain has two services")
     _check_app(scenario, workload, where)
-    if work.database != SQLITE and not workload.in_database:
+    if work.database != SQLITE and not workload.own_tables:
         says = f"{work.database}; allowed with workloads that keep outputs in a database, and with others {SQLITE}"
         raise BadInput(f"{where}: workload.database: {says}")
     if work.message_timeout_ms > work.transaction_timeout_ms:

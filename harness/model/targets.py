@@ -40,7 +40,7 @@ def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | Non
 
 
 def _no_such(role: str, work: WorkloadSpec, workload: Workload) -> str | None:
-    if role == "database" and not (workload.in_database and work.database == POSTGRESQL):
+    if role == "database" and work.database != POSTGRESQL:
         return f'{role}; allowed with workload.database = "{POSTGRESQL}"'
     worker, place = _WORKER.fullmatch(role), _OF_PARTITION.fullmatch(role)
     if worker and int(worker[1]) >= work.workers:

@@ -113,6 +113,8 @@ class Wiring:
     `assignment`              whether the group or the configuration (fixed) assigns the partitions
     `each_topic`              whether each output topic has a transaction of its own
     `fenced`                  whether a database refuses the positions of a worker whose partition has another owner
+    `remembers`               of how many inputs a database remembers the ids, to skip those that are delivered again;
+                              None for all of them, which is right if they are delivered at least once
     `isolation`               the isolation level of the second service of a chain
     """
 
@@ -126,6 +128,7 @@ class Wiring:
     assignment: Literal["group", "fixed"] = "group"
     each_topic: bool = False
     fenced: bool = True
+    remembers: int | None = 0
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
 
 
@@ -190,8 +193,13 @@ class Declaration:
         return self.claim.transactional and self.claim.position == "in-transaction"
 
     @property
+    def own_tables(self) -> tuple[str, ...]:
+        """The tables that onceproof's own workers write, not those of an application."""
+        return self.tables if self.contract is None else ()
+
+    @property
     def in_database(self) -> bool:
-        """Whether the workers keep outputs and positions in a database."""
+        """Whether the workers keep their positions in a database, with the outputs."""
         return self.claim.position == "database"
 
     @property

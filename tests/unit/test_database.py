@@ -15,7 +15,7 @@ from onceproof.workloads.clients import ClientError
 from onceproof.workloads.clients.database import DatabaseWriter
 from onceproof.workloads.clients.sqlite import Sqlite
 
-_TABLES = {"results": "op_1_results", "positions": "op_1_positions"}
+_TABLES = {"results": "op_1_results", "positions": "op_1_positions", "seen": "op_1_seen"}
 
 
 def url(folder: Path) -> str:
@@ -76,6 +76,22 @@ def test_positions_in_a_transaction_of_their_own(spark: SparkSession, tmp_path: 
     one.take_over([0, 1])
     one.commit_offsets({0: (0, 5), 1: (0, 9)})
     assert database.positions(spark, url(tmp_path), "op_1_positions") == {0: 5, 1: 9}
+
+
+@pytest.mark.parametrize(("remembers", "read_twice"), [(None, []), (2, [41, 42, 43]), (0, [41, 42, 43])])
+def test_inputs_that_are_delivered_again(
+    spark: SparkSession, tmp_path: Path, remembers: int | None, read_twice: list[int]
+) -> None:
+    for owner in ("a", "b"):
+        one = DatabaseWriter(lambda: Sqlite(url(tmp_path)), _TABLES, owner=owner, remembers=remembers)
+        one.start()
+        one.begin()
+        for number in (41, 42, 43):
+            one.send("results", 3, b"k", payload.value(1, number, 100), provenance(3, number, 0, 2, 7))
+        one.flush()
+        one.commit()
+    found = [number for _, number, *_ in read(spark, tmp_path)]
+    assert sorted(found) == sorted([41, 42, 43, *read_twice])
 
 
 def test_an_address_may_name_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from onceproof.run import quiesce as module
 from onceproof.run.quiesce import quiesce
 from onceproof.verifiers.collect import records
 from onceproof.verifiers.evidence import spark
+from onceproof.verifiers.evidence import spark as sessions
 from tests.unit.still_cluster import OFFSETS, StillContext, held, of, transaction
 
 
@@ -110,7 +111,7 @@ def test_what_shows_that_an_application_is_done(
 def test_positions_in_a_database_show_what_was_processed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, positions: dict[int, int]
 ) -> None:
-    monkeypatch.setattr(done.sessions, "session", lambda _: None)
+    monkeypatch.setattr(sessions, "session", lambda _: None)
     monkeypatch.setattr(records, "positions", lambda _, __, folder: positions if folder == tmp_path else {})
     reached: list[bool] = []
     monkeypatch.setattr(done, "until", lambda _, looks, **__: reached.append(looks()))

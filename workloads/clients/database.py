@@ -8,6 +8,9 @@
 Outputs and positions are in one transaction of the database, so that both take effect or neither. After a restart, and
 after each rebalance, the consumer seeks to the positions that the database holds. Who takes a partition over puts its
 own name into `positions`, and so fences the previous owner: an update that finds another owner changes no row.
+
+Where inputs are delivered at least once and the group commits their offsets, the table `seen` has the ids of the inputs
+whose outputs are there.
 """
 
 from collections import defaultdict
@@ -16,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from onceproof.harness.base.errors import DeadlineError
-from onceproof.harness.record import own_errors
+from onceproof.harness.record import own_errors, payload
 from onceproof.workloads.clients import ClientError
 
 _COLUMNS = "partition, key, value, header"
@@ -55,13 +58,22 @@ class Database(Protocol):
 class DatabaseWriter:
     """The writer of one worker, which is `owner`, a name for each process.
 
-    `tables` has the workload's own name of each table → its name in the database, with `positions` among them. With
-    `fenced` false, a position is updated whoever owns its partition: a mistake, which a negative control makes.
+    `tables` has the workload's own name of each table → its name in the database, with `positions` and `seen` among
+    them. With `fenced` false, a position is updated whoever owns its partition: a mistake, which a negative control
+    makes. The ids of the last `remembers` inputs are remembered, or of all if it is None.
     """
 
-    def __init__(self, connect: Callable[[], Database], tables: Mapping[str, str], *, owner: str, fenced: bool) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Database],
+        tables: Mapping[str, str],
+        *,
+        owner: str,
+        fenced: bool = True,
+        remembers: int | None = 0,
+    ) -> None:
         self._connect, self._tables, self._owner, self._fenced = connect, tables, owner, fenced
-        self._positions = tables["positions"]
+        self._positions, self._seen, self._remembers = tables["positions"], tables["seen"], remembers
         self._rows: dict[str, list[Sequence[Any]]] = defaultdict(list)
 
     def start(self) -> None:
@@ -74,6 +86,7 @@ class DatabaseWriter:
         outputs = f"id {types['id']}, partition INTEGER, key {types['bytes']}, value {types['bytes']}, "
         columns = dict.fromkeys(self._tables.values(), f"{outputs}header {types['bytes']}")
         columns[self._positions] = "partition INTEGER PRIMARY KEY, next BIGINT, owner TEXT"
+        columns[self._seen] = f"id {types['id']}, input BIGINT UNIQUE"
         with self._errors("start"):
             self._database.create([f'CREATE TABLE IF NOT EXISTS "{name}" ({each})' for name, each in columns.items()])
 
@@ -105,7 +118,9 @@ class DatabaseWriter:
     def flush(self) -> dict[str, list[int]]:
         """Insert the outputs, and return the numbers of their rows: `table/partition` → [count, first, last]."""
         acknowledged: dict[str, list[int]] = {}
-        for table, rows in self._rows.items():
+        for table, outputs in self._rows.items():
+            if not (rows := outputs if self._remembers == 0 else [row for row in outputs if self._is_new(row)]):
+                continue
             with self._errors("send"):
                 numbers = self._database.insert(self._tables[table], _COLUMNS, rows)
             for (partition, *_), number in zip(rows, numbers, strict=True):
@@ -113,6 +128,18 @@ class DatabaseWriter:
                 acknowledged[f"{table}/{partition}"] = [count + 1, first, number]
         self._rows.clear()
         return acknowledged
+
+    def _is_new(self, row: Sequence[Any]) -> bool:
+        """Return whether the input of an output has not been seen, and remember it."""
+        with self._errors("send"):
+            new = self._database.execute(
+                f'INSERT INTO "{self._seen}" (input) VALUES (?) ON CONFLICT (input) DO NOTHING',
+                (payload.number(row[2]),),
+            )
+            if new and self._remembers is not None:
+                oldest = f'SELECT max(id) - ? FROM "{self._seen}"'
+                self._database.execute(f'DELETE FROM "{self._seen}" WHERE id <= ({oldest})', (self._remembers,))
+        return bool(new)
 
     def send_offsets(self, topic: str, ranges: Mapping[int, tuple[int, int]], metadata: str, group: object) -> None:
         """Update the positions in the transaction. Raises a fatal ClientError where another owner has come."""

@@ -52,8 +52,8 @@ class Worker:
         self._driver = driver(child.config["client"])
         self._reader = self._driver.Reader(child.config)
         self._writers: dict[int | None, Writer] = {}
-        self._database = _database(child, workload) if workload.in_database else None
-        self._reader.places = None if self._database is None else self._database.positions
+        self._database = _database(child, workload) if workload.tables else None
+        self._reader.places = self._database.positions if self._database and workload.in_database else None
         self._state = workload.state() if workload.state is not None else None
         self._topics: dict[str, str] = child.config["topics"]
         self._identity: tuple[int, int] = (child.config["worker"], child.config["incarnation"])
@@ -88,7 +88,7 @@ class Worker:
         if self._wiring.transactional_id_scope == "partition":
             # InitProducerId fences the partition's previous owner and ends the transaction that it left open (KIP-98).
             self._writers |= {partition: self._start_writer(partition) for partition in partitions}
-        if self._database is not None:
+        if self._database is not None and self._workload.in_database:
             self._database.take_over(partitions)
             self._reader.rewind()
         self._restore()
@@ -220,7 +220,7 @@ class Worker:
 
     def _commit_offsets(self, batch: Batch) -> None:
         """Commit the offsets with the consumer, outside of the transaction."""
-        if self._database is not None:
+        if self._database is not None and self._workload.in_database:
             self._database.commit_offsets(batch.ranges)
             return
         try:
@@ -285,7 +285,13 @@ def _database(child: Child, workload: Workload) -> DatabaseWriter:
     connect: Callable[[], Database] = partial(Sqlite, url)
     if not url.startswith(SQLITE_URL):
         connect = partial(Postgresql, url, child.config["transaction_timeout_ms"])
-    return DatabaseWriter(connect, child.config["tables"], owner=owner, fenced=workload.wiring.fenced)
+    return DatabaseWriter(
+        connect,
+        child.config["tables"],
+        owner=owner,
+        fenced=workload.wiring.fenced,
+        remembers=workload.wiring.remembers,
+    )
 
 
 def _ranges(batch: Batch) -> dict[str, list[int]]:
