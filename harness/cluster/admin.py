@@ -7,7 +7,7 @@ All methods raise AdminError (a HarnessError) when the cluster does not answer w
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import jpype
@@ -147,6 +147,20 @@ class Admin:
             )
             for info in described.partitions()
         }
+
+    def reassign(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """Begin to reassign partitions of a topic to these replicas, the preferred leader first (KIP-455)."""
+        wanted = jpype.java.util.HashMap()
+        for number, nodes in replicas.items():
+            list_ = jpype.java.util.ArrayList([jpype.JInt(node) for node in nodes])
+            target = self._admin_package.NewPartitionReassignment(list_)
+            wanted.put(self._tp((topic, number)), jpype.java.util.Optional.of(target))
+        _get(self._client.alterPartitionReassignments(wanted).all())
+
+    def elect_preferred(self, topic: str) -> None:
+        """Elect the preferred leader of each partition of a topic that has another one (KIP-460)."""
+        places = jpype.java.util.HashSet([self._tp((topic, number)) for number in self.partitions(topic)])
+        _get(self._client.electLeaders(self._common.ElectionType.PREFERRED, places).partitions())
 
     def offsets(
         self, partitions: Iterable[Partition], which: Literal["earliest", "latest"], isolation: Isolation

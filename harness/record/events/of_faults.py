@@ -207,6 +207,19 @@ class WorkerSentAway(FaultEvent):
     incarnation: int
 
 
+class Reassigned(FaultEvent):
+    """The replicas of a topic were reassigned: one was `taken` from each partition, or `added` to it again.
+
+    `replicas` is the smallest number of replicas that a partition has now, and `leaders_moved` the number of partitions
+    with another leader than before the fault.
+    """
+
+    kind: ClassVar = "reassigned"
+    step: str
+    replicas: int
+    leaders_moved: int
+
+
 class FeatureRaised(FaultEvent):
     """A finalized feature of the cluster was raised to `level`."""
 
