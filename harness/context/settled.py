@@ -12,8 +12,8 @@ def judged(context: FaultContext) -> list[Partition]:
     return [(topic, partition) for topic in context.names.topics.values() for partition in range(count)]
 
 
-def lag(context: FaultContext) -> int:
-    """Return the sum of the consumer lag of all groups of workers, in offsets.
+def lag(context: FaultContext, only: str | None = None) -> int:
+    """Return the sum of the consumer lag of all groups of workers, or of those that read the topic `only`, in offsets.
 
     A partition without a committed offset counts from its log start offset. A partition counts only if a consumer would
     still receive a record of it, since a topic that is written in transactions ends with markers.
@@ -21,6 +21,8 @@ def lag(context: FaultContext) -> int:
     admin, count = context.cluster.admin, context.plan.scenario.workload.partitions
     behind: dict[Partition, tuple[int, int]] = {}
     for group, topic in context.names.read:
+        if only not in (None, topic):
+            continue
         of_app = context.plan.scenario.app is not None
         partitions = _read_by(context, group) if of_app else [(topic, partition) for partition in range(count)]
         ends = admin.offsets(partitions, "latest", "read_uncommitted")
