@@ -250,12 +250,14 @@ class Admin:
             if str(listing.transactionalId()).startswith(prefix)
         }
 
+    def producer_ids(self, partitions: Iterable[Partition]) -> set[int]:
+        """Return the producer ids of which the leaders of these partitions know (DescribeProducers, KIP-664)."""
+        described = self._producers(partitions)
+        return {int(each.producerId()) for entry in described.entrySet() for each in entry.getValue().activeProducers()}
+
     def open_producers(self, partitions: Iterable[Partition]) -> list[OpenProducer]:
         """Return the producers with an open transaction in these partitions (DescribeProducers, KIP-664)."""
-        wanted = jpype.java.util.ArrayList()
-        for partition in partitions:
-            wanted.add(self._tp(partition))
-        described = _get(self._client.describeProducers(wanted).all())
+        described = self._producers(partitions)
         return [
             OpenProducer(
                 partition=_partition(entry.getKey()),
@@ -267,6 +269,10 @@ class Admin:
             for producer in entry.getValue().activeProducers()
             if producer.currentTransactionStartOffset().isPresent()
         ]
+
+    def _producers(self, partitions: Iterable[Partition]) -> Any:
+        places = jpype.java.util.ArrayList([self._tp(partition) for partition in partitions])
+        return _get(self._client.describeProducers(places).all())
 
     def _tp(self, partition: Partition) -> Any:
         return self._common.TopicPartition(partition[0], partition[1])

@@ -23,6 +23,7 @@ from onceproof.harness.record.events.base import (
 from onceproof.harness.record.events.of_faults import (
     Completed,
     DeletedTo,
+    Expired,
     FaultBegins,
     FaultFailed,
     FaultHealed,
@@ -102,6 +103,7 @@ __all__ = [
     "Died",
     "Event",
     "Exited",
+    "Expired",
     "FaultBegins",
     "FaultEvent",
     "FaultFailed",

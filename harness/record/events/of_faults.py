@@ -207,6 +207,17 @@ class WorkerSentAway(FaultEvent):
     incarnation: int
 
 
+class Expired(FaultEvent):
+    """What the brokers knew of a producer has expired: its transaction, transactional id or producer id.
+
+    `after_s` is the time in seconds since its worker began to wait for that.
+    """
+
+    kind: ClassVar = "expired"
+    what: str
+    after_s: float
+
+
 class Reassigned(FaultEvent):
     """The replicas of a topic were reassigned: one was `taken` from each partition, or `added` to it again.
 
