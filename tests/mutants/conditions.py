@@ -10,7 +10,8 @@ What counts is what the checks say that rest on the module: other findings in so
 in a folder of them, or a failure. Where all mutants together are judged as before, a few are judged alone: in a folder
 with mutants nothing fits at once, so what a verifier does with a run in which all is well shows only there. The mutants
 that a table names for a condition, and for those beside it in its module, are judged first, alone. A condition that no
-mutant needs is listed, exit 1.
+mutant needs is listed, exit 1. At first every folder is judged once with probes at the conditions: a condition that has
+a value of its own is tried only where that value decided something.
 
 The modules that `removed` names are judged by their own tests.
 """
@@ -40,6 +41,7 @@ from onceproof.verifiers.evidence import spark as sessions
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.levels import FOUND_BY
 from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.probes import Probes
 from tests.mutants.removed import TESTED, failing
 from tests.mutants.run import Packs
 from tests.mutants.variants import Variant, load, module_of, variants
@@ -131,6 +133,7 @@ class Judged:
         self._work, self._told, self._most = work, told, most
         self._right: dict[Path, dict[str, list[Found]]] = {}
         self._latest: list[Path] = []
+        self._probes = Probes(set(), 0)
 
     @cached_property
     def _packs(self) -> list[tuple[Path, list[str], Counter[str]]]:
@@ -145,6 +148,20 @@ class Judged:
             for folder, mutants in made
         ]
 
+    def probe(self, conditions: Sequence[Variant]) -> None:
+        """Judge every folder once, to see where each of these conditions decides something."""
+        wanted = {(each.module, each.number) for each in conditions if each.module not in TESTED}
+        self._probes = Probes(wanted, self._most or sys.maxsize)
+        using = {name for module, _ in wanted for name in _own_first(module)[0]}
+        folders = [(folder, len(names)) for folder, names, _ in self._packs]
+        folders += [(folder, 1) for folder, _ in map(self._alone, _few())]
+        with self._probes.placed():
+            for number, (folder, cases) in enumerate(folders, 1):
+                self._probes.folder = folder
+                _judged(folder, cases, [check for check in _now() if check.name in using])
+                left = f"{self._probes.open} of {len(self._probes.probed)} conditions decide nothing so far"
+                print(f"probes {number}/{len(folders)}: {left}", flush=True)  # noqa: T201
+
     def otherwise(self, variant: Variant) -> str:
         """The mutants that are judged otherwise without the condition, or what failed; empty when there are none."""
         if variant.module in TESTED:
@@ -158,6 +175,11 @@ class Judged:
 
     def _folders(self, variant: Variant, checks: Container[str]) -> Iterator[tuple[Path, list[str]]]:
         """What to judge, in the order in which an answer of these checks is likely: a folder, and the mutants in it."""
+        if (variant.module, variant.number) in self._probes.probed:
+            names_in = {folder: names for folder, names, _ in self._packs}
+            for folder in self._probes.seen(variant.module, variant.number):
+                yield folder, names_in.get(folder, [folder.name])
+            return
         yield from map(self._alone, self._hints(variant))
         classes = _classes(checks)
 
@@ -314,6 +336,7 @@ def main() -> int:
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as work:
         mutants = Judged(Path(work), told, options.folders)
+        mutants.probe(todo)
         for number, variant in enumerate(todo, 1):
             started = time.monotonic()
             by = mutants.otherwise(variant)

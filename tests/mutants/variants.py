@@ -44,11 +44,25 @@ def load(module: ModuleType, code: Any) -> None:
     exec(compile(code, str(module.__file__), "exec"), module.__dict__)
 
 
+def source_of(module: str) -> str:
+    """The source of a module, by its name."""
+    return Path(str(module_of(module).__file__)).read_text()
+
+
 def variants(module: str) -> Iterator[Variant]:
-    source = Path(str(module_of(module).__file__)).read_text()
+    """The module's source with one condition less, for each condition."""
+    source = source_of(module)
+    for number, (index, choice, line, says) in enumerate(conditions(source)):
+        tree = ast.parse(source)
+        target = list(ast.walk(tree))[index]
+        _Replace(target, options(deepcopy(target))[choice][1]).visit(tree)
+        yield Variant(module, number, line, says, ast.fix_missing_locations(tree))
+
+
+def conditions(source: str) -> Iterator[tuple[int, int, int, str]]:
+    """Each condition: the number of its node in the order of `ast.walk`, which of its options, its line, and a text."""
     lines, whole = source.splitlines(), ast.parse(source)
     parts = {part for node in ast.walk(whole) if isinstance(node, ast.JoinedStr) for part in node.values}
-    number = 0
     for index, node in enumerate(ast.walk(whole)):
         if node in parts:
             continue
@@ -56,14 +70,10 @@ def variants(module: str) -> Iterator[Variant]:
         line = _line(place)
         if "# speed" in lines[line - 1]:
             continue
-        for choice, (says, _) in enumerate(_options(node)):
+        for choice, (says, _) in enumerate(options(node)):
             if "# narrows" in lines[getattr(place, "end_lineno", line) - 1] and says.endswith(": everything"):
                 continue
-            tree = ast.parse(source)
-            target = _nth(tree, index)
-            _Replace(target, _options(deepcopy(target))[choice][1]).visit(tree)
-            yield Variant(module, number, line, says, ast.fix_missing_locations(tree))
-            number += 1
+            yield index, choice, line, says
 
 
 def _line(node: ast.AST) -> int:
@@ -73,11 +83,7 @@ def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 1)
 
 
-def _nth(tree: ast.Module, index: int) -> ast.AST:
-    return list(ast.walk(tree))[index]
-
-
-def _options(node: ast.AST) -> list[tuple[str, ast.AST]]:
+def options(node: ast.AST) -> list[tuple[str, ast.AST]]:
     """What can be taken out of a node: in words, and what is left of it."""
     if isinstance(node, ast.BoolOp):
         if isinstance(node.op, ast.Or) and isinstance(node.values[-1], ast.Constant | ast.Tuple):
