@@ -257,6 +257,21 @@ class Cluster:
         with already("is not paused"):
             self._container(node).unpause()
 
+    def take_log_directory(self, broker: str) -> None:
+        """Rename a running broker's log directory, so that it shuts down at its next checkpoint."""
+        with self._planned.down(broker):
+            self._log_directory(broker, lost=False).rename(self._log_directory(broker, lost=True))
+
+    def give_log_directories_back(self) -> None:
+        """Rename all log directories that were taken away back. This call is idempotent."""
+        for broker in self.log_dirs():
+            if (lost := self._log_directory(broker, lost=True)).exists():
+                lost.rename(self._log_directory(broker, lost=False))
+
+    def _log_directory(self, broker: str, *, lost: bool) -> Path:
+        folder = self.log_dirs()[broker]
+        return folder.with_name(f"{folder.name}.lost") if lost else folder
+
     def replace(self, node: str, version: str) -> None:
         """Stop a node and start it with another release on its own data; the cluster is then used up."""
         self.used_up = True
@@ -281,6 +296,7 @@ class Cluster:
 
     def heal(self) -> None:
         """Start or resume every node that does not run, and restore every link. This call is idempotent."""
+        self.give_log_directories_back()
         for node in self.nodes:
             container = self._container(node)
             if container.status == "paused":

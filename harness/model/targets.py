@@ -14,10 +14,11 @@ from onceproof.harness.model.databases import POSTGRESQL
 from onceproof.harness.model.spec import FaultSpec, WorkloadSpec
 from onceproof.harness.model.workload import Workload
 
-NODE_ROLE = (
-    r"broker-([1-3]|random)|controller-([1-3]|random)|(leader|follower-[12]):[a-z-]+/[0-9]{1,3}"
-    r"|transaction-coordinator:worker-[0-3]|group-coordinator|controller-leader|database"
+BROKER_ROLE = (
+    r"broker-([1-3]|random)|(leader|follower-[12]):[a-z-]+/[0-9]{1,3}"
+    r"|transaction-coordinator:worker-[0-3]|group-coordinator"
 )
+NODE_ROLE = rf"{BROKER_ROLE}|controller-([1-3]|random)|controller-leader|database"
 _WORKER = re.compile(r"(?:.*:)?worker-(\d+)")
 _OF_PARTITION = re.compile(r"(?:leader|follower-[12]):(.+)/(\d+)")
 

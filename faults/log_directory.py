@@ -1,0 +1,73 @@
+"""Take a broker's log directory away, and give it back after `lasts_s`.
+
+    [[faults]]
+    name = "log-directory"
+    target = "leader:output/0"
+    at_s = 4
+    lasts_s = 4
+
+The directory is renamed under the running broker, as if its mount had gone. Files that are open can still be written,
+but the broker cannot make new ones: at its next checkpoint, within five seconds, it finds that its only log directory
+has failed, and shuts down (KIP-112). When the fault ends, the directory is there again and the broker is started.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field as Key
+
+from onceproof.faults._node import NodeSpec, not_in_state
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.context.context import FaultContext
+from onceproof.harness.context.fault import Undo
+from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.targets import BROKER_ROLE
+from onceproof.harness.record.events import FaultTarget, NodeState
+from onceproof.harness.record.history import Events
+
+_DEADLINE_S = 30.0
+
+
+class LogDirectorySpec(NodeSpec):
+    """The key of `log-directory`.
+
+    - `target`: a broker by its number or role, as for `kill`.
+    """
+
+    target: Annotated[str, Key(pattern=f"^({BROKER_ROLE})$")]
+
+
+class LogDirectory:
+    """A broker loses its log directory and gets it back."""
+
+    name: ClassVar = "log-directory"
+    about: ClassVar = "Takes a broker's log directory away, so that it shuts down, and gives it back after lasts_s."
+    params: ClassVar = LogDirectorySpec
+    needs: ClassVar = frozenset({"nodes", "log-access"})
+
+    def inject(self, context: FaultContext, fault: PlannedFault[LogDirectorySpec]) -> Undo:
+        """Take the directory away and wait until the broker has ended; the returned function undoes both.
+
+        Raises DeadlineError when no node has the role for 20 s, or the broker still runs after 30 s.
+        """
+        cluster, node = context.cluster, context.node(fault.spec.target)
+        context.note(FaultTarget(fault=fault.id, role=fault.spec.target, node=node))
+        before = cluster.state(node)
+        cluster.take_log_directory(node)
+        until(f"{node} to shut down", lambda: cluster.state(node) == "exited", deadline_s=_DEADLINE_S)
+        state, code = cluster.state(node), cluster.exit_code(node)
+        context.note(NodeState(fault=fault.id, node=node, before=before, state=state, exit_code=code))
+
+        def undo() -> None:
+            cluster.give_log_directories_back()
+            cluster.start(node)
+
+        return undo
+
+    def missing(self, fault: PlannedFault[LogDirectorySpec], events: Events) -> str | None:
+        """Return a message unless the broker ended by itself."""
+        if any(each.exit_code == 0 for each in events.of(NodeState, fault=fault.id)):
+            return "the broker ended without an error"
+        return not_in_state("exited", fault, events)
+
+
+FAULT = LogDirectory()
