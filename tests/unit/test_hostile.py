@@ -143,6 +143,10 @@ def _faults() -> Iterator[tuple[str, str, str]]:
         ("links of a worker", f'{_PARTITION}\nlinks = "nodes"', "links and direction: only of a target that is a node"),
         ("peer of a ring", f'{_PARTITION}\npeer = "broker-1"'.replace("worker-0", "ring"), "peer: must be a node's"),
         ("peer by chance", f'{_PARTITION}\npeer = "broker-random"', "peer: must be a node's number or role"),
+        ("no such peer", f'{_PARTITION}\npeer = "database"'.replace("worker-0", "broker-1"), "no node connects to it"),
+        ("no database", f'{_PARTITION}\npeer = "database"', 'allowed with workload.database = "postgresql"'),
+        ("a topic that is none", 'name = "reassign"\nat_s = 1\ntopic = "stock"', "__consumer_offsets"),
+        ("retention of outputs", 'name = "retention"\nat_s = 1\ntopic = "output"', "allowed: input"),
         ("no toxic", 'name = "degrade"\ntarget = "worker-0"\nat_s = 1', "faults[0].toxic: Field required"),
         ("unknown toxic", 'name = "degrade"\ntoxic = "acid"\ntarget = "worker-0"\nat_s = 1', "faults[0].toxic: Input "),
         ("unknown API", _REQUEST.replace("EndTxn", "EndTx"), "faults[0].api: Input should be 'Produce', "),
@@ -187,6 +191,8 @@ def _tables() -> Iterator[tuple[str, str, str]]:
         table("workloads", "a = 1"),
         "workloads: unknown key; did you mean workload?; allowed: about, app, bug, ",
     )
+    yield "a database for a copy", work('database = "postgresql"'), "workload.database: postgresql; allowed with"
+    yield "no database", work('database = "mysql"'), "workload.database: String should match"
     yield "unknown key", work("record = 1"), "workload.record: unknown key; did you mean records?; allowed: "
     yield "a key with a line break", work('"a\\nb" = 1'), "workload.a\\nb: unknown key; allowed: "
     yield "a key that moves the cursor", work('"a\\u001b[2J" = 1'), "workload.a\\x1b[2J: unknown key"
