@@ -4,7 +4,7 @@
 VENV := .venv/bin
 # The folder of the scripts in a checkout, or in an unpacked source distribution.
 CI := $(firstword $(wildcard ci onceproof/ci))
-SCRIPTS := $(wildcard $(CI)/*.sh $(CI)/nightly .ci/run onceproof/compose/kafka/*.sh onceproof/compose/wire/*.sh)
+SCRIPTS := $(wildcard $(CI)/*.sh $(CI)/nightly .ci/run onceproof/compose/*/*.sh)
 SEED ?=
 SEED_OPTION := $(if $(SEED),--seed $(SEED))
 
