@@ -9,13 +9,15 @@ no connection is affected. `when` selects the worker, the phase and the transact
 allowed, since nothing is left to abort then.
 """
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
 
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec, When
 from onceproof.harness.record.events import FaultTarget
 from onceproof.harness.record.history import Events
@@ -53,6 +55,13 @@ class Abort:
         )
         context.workers.go(worker, fault.id, abort=True)
         return lambda: None
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that abort a transaction before its commit, or None if every worker is already hit."""
+        worker = chance.worker()
+        if worker is None:
+            return None
+        return {"when": {"worker": worker, "phase": "offsets-sent", "count": chance.transaction()}}
 
     def missing(self, fault: PlannedFault[AbortSpec], events: Events) -> str | None:
         """Return a message unless the worker reported the error of its own code that makes it abort."""

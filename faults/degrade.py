@@ -20,12 +20,13 @@ Toxiproxy's own randomness (`toxicity`, jitter) is not used, since it would not 
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from onceproof.faults._links import LinksSpec, not_broken, strike_links
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.record.history import Events
 
 _TOXICS: Mapping[str, Mapping[str, int]] = {
@@ -37,6 +38,7 @@ _TOXICS: Mapping[str, Mapping[str, int]] = {
     "timeout": {"timeout": 500},  # ms in which no data passes, then closed
     "limit_data": {"bytes": 100_000},  # bytes, then closed; a new connection may carry as many again
 }
+_SLOW = ("latency", "bandwidth", "slicer", "slow_close")  # these lose no data
 
 
 class DegradeSpec(LinksSpec):
@@ -70,6 +72,17 @@ class Degrade:
             lambda links: context.cluster.proxies.degrade_links(links, toxic, attributes),
             close=loses_data,
         )
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that slow a worker's lane or the links of a node down for 3 to 8 seconds.
+
+        None if the period already affects every worker, or a node.
+        """
+        worker = chance.worker() if chance.dice.random() < 0.5 else None
+        target = chance.node() if worker is None else f"worker-{worker}"
+        if target is None:
+            return None
+        return {"target": target, "toxic": chance.dice.choice(_SLOW), "lasts_s": chance.seconds(3, 8)}
 
     def missing(self, fault: PlannedFault[DegradeSpec], events: Events) -> str | None:
         """Return a message unless Toxiproxy reported all links as broken."""

@@ -14,13 +14,14 @@ coordinators of transactional ids or groups move with their partitions.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.model.workload import Workload
 from onceproof.harness.record.events import FaultTarget, Reassigned
@@ -83,6 +84,16 @@ class Reassign:
             note("added")
 
         return undo
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that reassign a topic for 3 to 6 seconds, or None if the period already affects a node.
+
+        No later fault of the period will affect one, since all replicas must get in sync.
+        """
+        if chance.node() is None:
+            return None
+        topic = chance.dice.choice(("input", *chance.topics, *_INTERNAL))
+        return {"topic": topic, "lasts_s": chance.seconds(3, 6)}
 
     def missing(self, fault: PlannedFault[ReassignSpec], events: Events) -> str | None:
         """Return a message unless replicas were taken and added again, and leaders moved."""

@@ -10,17 +10,19 @@ A broker that is stopped cleanly first hands over the leadership of its partitio
 With `every-broker`, the next broker is stopped only when all replicas are in sync again.
 """
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
-from onceproof.faults._node import NodeSpec, not_in_state, strike, strike_node
+from onceproof.faults._node import NodeSpec, draw_node, not_in_state, strike, strike_node
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import topology
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.context.settled import not_in_sync
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.targets import NODE_ROLE
 from onceproof.harness.record.events import NodeState
 from onceproof.harness.record.history import Events
@@ -62,6 +64,10 @@ class Stop:
             context.cluster.start(node)
             until(f"{node} back in sync", lambda: not not_in_sync(context), deadline_s=_BACK_DEADLINE_S)
         return lambda: None
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that stop a node for 3 to 8 seconds, or None if the period already affects a node."""
+        return draw_node(chance)
 
     def missing(self, fault: PlannedFault[StopSpec], events: Events) -> str | None:
         """Return a message unless each node ended by itself after SIGTERM."""

@@ -43,8 +43,6 @@ from onceproof.harness.model.spec import FaultSpec, When
 from onceproof.harness.record.events import FaultInjected, FaultTarget, Outcome, ZombieLate
 from onceproof.harness.record.history import Events
 
-# A low estimate of a worker's rate, with which a random time becomes the number of a transaction.
-_TRANSACTIONS_PER_S = 2
 # The phases at which the coordinator knows the worker's transaction as open.
 _OPEN = ("produced", "offsets-sent", "before-commit")
 # The phases at which its offsets are pending.
@@ -156,8 +154,8 @@ class Zombie:
         if worker is None:
             return None
         past, fenced = chance.dice.choice(((["session"], "either"), (["session", "transaction"], "epoch")))
-        count = max(1, round(chance.at_s * _TRANSACTIONS_PER_S))
-        return {"when": {"worker": worker, "phase": "produced", "count": count}, "past": past, "fenced": fenced}
+        when = {"worker": worker, "phase": "produced", "count": chance.transaction()}
+        return {"when": when, "past": past, "fenced": fenced}
 
     def missing(self, fault: PlannedFault[ZombieSpec], events: Events) -> str | None:
         """Return a message unless the worker was given up and then fenced, or not fenced, as claimed."""

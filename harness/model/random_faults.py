@@ -20,6 +20,7 @@ from onceproof.harness.model.spec import FaultSpec, RandomSpec, WorkloadSpec
 _IDLE_SHARE = 0.25  # the share of periods without a fault
 _SET_MAX = 3
 _EARLIEST_S, _LATEST_S = 2.0, 12.0
+_TRANSACTIONS_PER_S = 2  # a low estimate of a worker's rate
 
 
 @dataclass
@@ -55,6 +56,10 @@ class Chance:
         self.nodes.clear()
         self.drawn = role
         return role
+
+    def transaction(self) -> int:
+        """Return the number of the transaction that a worker has reached when the fault starts, roughly."""
+        return max(1, round(self.at_s * _TRANSACTIONS_PER_S))
 
     def seconds(self, low: float, high: float) -> float:
         """Draw a duration in seconds between `low` and `high`, in steps of 0.1 s."""
