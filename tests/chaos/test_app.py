@@ -275,6 +275,18 @@ def test_outputs_in_a_table_of_a_database(
     assert database not in (run.folder / "plan.json").read_text()
 
 
+@pytest.mark.long
+def test_workers_write_to_a_database_by_its_address(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("DATABASE_USER", "postgres")
+    loaded = scenario.load(paths.scenarios_dir() / "pipelines" / "database-zombie.toml")
+    address = database.replace("user=postgres", "user={env:DATABASE_USER}")
+    work = loaded.workload.model_copy(update={"database": address})
+    results = chaos.run(loaded.model_copy(update={"workload": work}))
+    assert (results.headline, results.reasons) == ("valid", [])
+
+
 @pytest.mark.parametrize("by", ["sentinel", pytest.param("quiet: 5s", marks=pytest.mark.long)])
 def test_an_application_that_commits_no_offsets(chaos: Chaos, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     loaded = described("confluent-kafka", "assigned.toml", monkeypatch)

@@ -9,7 +9,7 @@ Two points that a pipeline can easily get wrong:
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import (
@@ -178,8 +178,7 @@ class Reader:
         if self.places is None:
             self._retrying("committed", committed)
         else:
-            places = self.places()
-            found = [TopicPartition(self._topic, each.partition, places.get(each.partition, 0)) for each in assigned]
+            found = self._at_places(assigned)
         for each in found:
             each.offset = each.offset if each.offset >= 0 else self._reset
         self._next = {each.partition: each.offset for each in found if each.offset >= 0}
@@ -188,6 +187,10 @@ class Reader:
         else:
             call("seek", lambda: self._consumer.incremental_unassign(assigned))
             call("seek", lambda: self._consumer.incremental_assign(found))
+
+    def _at_places(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        places = self.places() if self.places is not None else {}
+        return [TopicPartition(self._topic, each.partition, places.get(each.partition, 0)) for each in partitions]
 
     def close(self) -> None:
         """Leave the group and close the consumer."""
@@ -208,10 +211,17 @@ class Reader:
             stage=self._stage,
         )
 
-    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Collect assigned partitions; one poll may see several rebalances."""
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Collect assigned partitions; one poll may see several rebalances.
+
+        With `places`, they are assigned there at once. Otherwise the client would ask for their committed offsets, and
+        then for their first ones, and an answer that comes in after `rewind` would replace the position.
+        """
         self._rebalanced = True
         self._assigned += [each.partition for each in partitions]
+        if self.places is not None:
+            found = self._at_places(partitions)
+            call("seek", lambda: consumer.assign(found) if self._eager else consumer.incremental_assign(found))
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._rebalanced = True
