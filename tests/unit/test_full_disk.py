@@ -162,6 +162,7 @@ def cluster(folder: Path) -> Cluster:
             spec=SimpleNamespace(version="4.3.1"),
             heal=lambda: None,
             take_wire_out=lambda: None,
+            take_database_out=lambda: None,
             admin=SimpleNamespace(topics=set, delete_topics=lambda topics: None),
         ),
     )
