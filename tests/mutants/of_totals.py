@@ -192,6 +192,18 @@ def sum_under_another_key(run: RunData) -> Expected:
     return {"corrupted": {place_of(row)}}
 
 
+@mutant(TOTALS)
+def changelog_wrong_where_a_sum_is_under_another_key(run: RunData) -> Expected:
+    """As above, and the changelog's total of the same input is wrong by itself."""
+    corrupted = sum_under_another_key(run)
+    [place] = corrupted["corrupted"]
+    number = next(row["number"] for row in each_of_topic(run, "sums") if place_of(row) == place)
+    row, *later = _of_key(run, run.output(number, "changelog"))
+    for each in [row, *later]:
+        each["total"] -= 7
+    return {**corrupted, "wrong-aggregate": {place_of(row)}}
+
+
 @mutant(TOTALS, unknown="sums/0: 405 visible in the log, the reader saw 404 records")
 def total_unread_in_an_incomplete_partition(run: RunData) -> Expected:
     """Nothing is asserted: the reader missed a total, and the next one of its key continues from it."""
