@@ -46,7 +46,7 @@ class DeleteRecordsSpec(FaultSpec):
 
     def topics(self, workload: Workload) -> Sequence[str]:
         """Return the topics that a group reads; others have no committed offset to delete up to."""
-        return tuple(filter(None, ("input", workload.intermediate_topic)))
+        return workload.read_topics
 
 
 class DeleteRecords:

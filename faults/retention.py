@@ -40,7 +40,7 @@ class RetentionSpec(FaultSpec):
 
     def topics(self, workload: Workload) -> Sequence[str]:
         """Return the topics that a group reads; whether others have been read is not known."""
-        return tuple(filter(None, ("input", workload.intermediate_topic)))
+        return workload.read_topics
 
 
 class Retention:

@@ -19,6 +19,7 @@ from functools import partial
 
 from onceproof.harness.model.workload import Output, Source, Workload
 from onceproof.harness.record import payload
+from onceproof.workloads.sums import part
 
 _STEPS = {"payment": ("charged", "refused"), "stock": ("taken", "returned")}
 _REFUSED = 3  # the last digit of orders whose payment is refused
@@ -47,10 +48,6 @@ def _expected() -> str:
     )
 
 
-def _part(index: int) -> str:
-    return f"get(split(cast(value AS string), ' '), {index})"
-
-
 SAGA = Workload(
     name="saga",
     about="Saga: two steps of an order in two services; a refused payment undoes the first step.",
@@ -58,7 +55,7 @@ SAGA = Workload(
     expected=_expected(),
     topics=("orders", *_STEPS),
     intermediate_topic="orders",
-    identity=f"xxhash64(try_cast({_part(1)} AS bigint), {_part(2)})",
+    identity=f"xxhash64({part(1)}, get(split(cast(value AS string), ' '), 2))",
 )
 UNCOMPENSATED = replace(
     SAGA,

@@ -1,7 +1,9 @@
 """Waits with a deadline. The error names the awaited condition and the last observed result."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from onceproof.harness.base.errors import DeadlineError
@@ -40,3 +42,15 @@ def until(
         if time.monotonic() >= deadline:
             raise DeadlineError(f"waited {deadline_s:g} s for {what}; last seen: {str(seen)[:300]}")
         time.sleep(every_s)
+
+
+@contextmanager
+def overdue(seconds: float, passed: Callable[[], object]) -> Iterator[None]:
+    """Call `passed`, in another thread, when the block takes longer than `seconds`: for calls that may never return."""
+    timer = threading.Timer(seconds, passed)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -193,6 +193,11 @@ class Declaration:
         return self.claim.transactional and self.claim.position == "in-transaction"
 
     @property
+    def read_topics(self) -> tuple[str, ...]:
+        """The topics that a group of workers reads: the input, and the intermediate topic of a chain."""
+        return tuple(filter(None, ("input", self.intermediate_topic)))
+
+    @property
     def own_tables(self) -> tuple[str, ...]:
         """The tables that onceproof's own workers write, not those of an application."""
         return self.tables if self.contract is None else ()

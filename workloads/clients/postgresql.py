@@ -6,15 +6,14 @@ for an answer that never comes: here a timer closes the connection.
 """
 
 import socket
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, ClassVar
 
 import psycopg
 
-from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.deadlines import overdue, until
 
 _WAIT_S = 20.0
 _CONNECT_S = 40.0
@@ -68,16 +67,9 @@ class Postgresql:
                 if not cursor.nextset():
                     return numbers
 
-    @contextmanager
-    def _in_time(self) -> Iterator[None]:
+    def _in_time(self) -> AbstractContextManager[None]:
         """Close the connection when the block takes too long, so that its call raises psycopg.OperationalError."""
-        timer = threading.Timer(_WAIT_S + 1, _shut, [self._connection.fileno()])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        return overdue(_WAIT_S + 1, partial(_shut, self._connection.fileno()))
 
 
 def _query(statement: str) -> bytes:

@@ -14,11 +14,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from onceproof.harness.base import host
+from onceproof.harness.base.deadlines import overdue
 
 _PHASE_DEADLINE_S = 600
 
@@ -93,20 +94,13 @@ class Child:
             abort |= fault in self._abort
         return abort
 
-    @contextmanager
-    def deadline(self, seconds: float, passed: Callable[[], None]) -> Iterator[None]:
+    def deadline(self, seconds: float, passed: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `passed`, in another thread, when the block takes longer than `seconds`.
 
         A client's call may never return, whatever time-out it was given (librdkafka #5456, #5511: sending offsets when
         the group's coordinator has died). So the deadline must not depend on the thread that waits.
         """
-        timer = threading.Timer(seconds, passed)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        return overdue(seconds, passed)
 
     def _read_commands(self) -> None:
         for line in sys.stdin:
