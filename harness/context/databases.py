@@ -1,4 +1,4 @@
-"""The database in which the workers of a run keep outputs and positions, by the key `workload.database`.
+"""The database in which the workers or the application of a run keep what they write, by the key `workload.database`.
 
 - `sqlite`: a file in the run folder.
 - `postgresql`: PostgreSQL in a container of the cluster, which each worker reaches on its own lane.

@@ -21,10 +21,12 @@ from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster import app_container, topology
 from onceproof.harness.cluster.described import Member
 from onceproof.harness.cluster.request_proxy import Wire
+from onceproof.harness.context import databases
 from onceproof.harness.context.journal import AT_PHASES, TopicNames
 from onceproof.harness.context.process import Child
 from onceproof.harness.context.workers import Workers
 from onceproof.harness.model.app import AppSpec
+from onceproof.harness.model.databases import address
 from onceproof.harness.model.spec import When
 from onceproof.harness.record.events import Event, Spawned, parse
 from onceproof.harness.record.narrator import Narrator
@@ -109,7 +111,8 @@ class Instances(Workers):
         if app.state == "wiped":
             shutil.rmtree(state, ignore_errors=True)
         state.mkdir(parents=True, exist_ok=True)
-        command, env = app.filled(self._names, worker, bootstrap=bootstrap, state=state)
+        database = address(databases.url(self._plan, self._cluster, self._folder, topology.lane_of_worker(worker)))
+        command, env = app.filled(self._names, worker, bootstrap=bootstrap, database=database, state=state)
         about = {"command": command, "env": dict(env), "folder": str(app.place), "stop_s": app.stop_s}
         config = {**about, "container": self._container(app, worker, incarnation, state), "client_config": {}}
         self._spawned.pop(worker, None)

@@ -8,7 +8,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import outputs as described
 from onceproof.harness.model import registry, targets
 from onceproof.harness.model.app import AppSpec
-from onceproof.harness.model.databases import SQLITE
+from onceproof.harness.model.databases import OF_THE_RUN, POSTGRESQL, SQLITE
 from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec
 from onceproof.harness.model.progress import DoneSpec
 from onceproof.harness.model.spec import SEEN_PHASES, ClusterSpec, WorkloadSpec
@@ -62,9 +62,8 @@ def check(scenario: _Scenario, where: str, *, open_transactions: int) -> None:
     if workload.intermediate_topic and work.workers < 2:
         raise BadInput(f"{where}: workload.workers: {work.workers}; allowed: 2 to 4, because a chain has two services")
     _check_app(scenario, workload, where)
-    if work.database != SQLITE and not workload.own_tables:
-        says = f"{work.database}; allowed with workloads that keep outputs in a database, and with others {SQLITE}"
-        raise BadInput(f"{where}: workload.database: {says}")
+    if problem := _of_database(scenario, workload):
+        raise BadInput(f"{where}: {problem}")
     if work.message_timeout_ms > work.transaction_timeout_ms:
         says = f"{work.message_timeout_ms}; allowed: at most transaction_timeout_ms, {work.transaction_timeout_ms}"
         raise BadInput(f"{where}: workload.message_timeout_ms: {says}")
@@ -79,8 +78,8 @@ def check(scenario: _Scenario, where: str, *, open_transactions: int) -> None:
     for index, fault in enumerate(scenario.faults):
         if fault.after is not None and fault.after >= index:
             raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")
-        if problem := targets.wrong(fault, work, workload):
-            raise BadInput(f"{where}: faults[{index}].{problem}")
+        if wrong := targets.wrong(fault, work, workload):
+            raise BadInput(f"{where}: faults[{index}].{wrong}")
 
 
 def _check_system(scenario: _Scenario, where: str) -> None:
@@ -109,6 +108,7 @@ def _check_described(scenario: _Scenario, where: str) -> None:
             *(["done"] if scenario.done != DoneSpec() else []),
             *(["model"] if scenario.model is not None else []),
             *(["app.transactional"] if app is not None and not app.transactional else []),
+            *(["app.assignment"] if app is not None and app.assignment != "group" else []),
             *(["app.position"] if app is not None and app.position != "in-transaction" else []),
         ]
         if only:
@@ -129,6 +129,8 @@ def _check_described(scenario: _Scenario, where: str) -> None:
 
 def _progress(app: AppSpec, done: DoneSpec, outputs: Mapping[str, OutputSpec]) -> str:
     """Return why it cannot be known that an application has processed its inputs; empty if it can."""
+    if app.assignment == "fixed" and app.ready == "group":
+        return "app.ready: group; allowed with app.assignment fixed: log: REGEX, tcp: PORT"
     if app.position == "none" and done.by == "group":
         return "done.by: group; allowed with app.position none: sentinel, quiet: 10s"
     if app.position == "none" and not app.transactional:
@@ -138,6 +140,18 @@ def _progress(app: AppSpec, done: DoneSpec, outputs: Mapping[str, OutputSpec]) -
     if done.by == "sentinel" and any(not each.input or each.least == 0 for each in outputs.values()):
         return "done.by: sentinel; allowed: if each table of outputs has `input`, and each input at least one output"
     return ""
+
+
+def _of_database(scenario: _Scenario, workload: Workload) -> str:
+    """Return why nobody can use the database of the run as the scenario says; empty if it is used or not asked for."""
+    app, database = scenario.app, scenario.workload.database
+    if database == SQLITE:
+        in_container = app is not None and app.image is not None and app.names(OF_THE_RUN)
+        return f"app: {OF_THE_RUN}: {SQLITE}; allowed with image: {POSTGRESQL}, or an address" if in_container else ""
+    if workload.own_tables or (app is not None and app.names(OF_THE_RUN)):
+        return ""
+    says = f"allowed with workloads that keep outputs in a database, and applications that name {OF_THE_RUN}"
+    return f"workload.database: {database}; {says}; with others {SQLITE}"
 
 
 def _check_app(scenario: _Scenario, workload: Workload, where: str) -> None:
@@ -152,7 +166,7 @@ def _check_app(scenario: _Scenario, workload: Workload, where: str) -> None:
     if workload.intermediate_topic or workload.aggregate:
         says = f"{scenario.workload.name}; allowed with [app]: a workload without totals and without a second service"
         raise BadInput(f"{where}: workload.name: {says}")
-    if workload.wiring.assignment != "group" or not (workload.claim.transactional or workload.contract):
+    if not workload.contract and not (workload.wiring.assignment == "group" and workload.claim.transactional):
         says = f"{scenario.workload.name}; allowed with [app]: a workload with a group and transactions"
         raise BadInput(f"{where}: workload.name: {says}")
     for index, fault in enumerate(scenario.faults):

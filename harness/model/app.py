@@ -27,13 +27,24 @@ from onceproof.harness.artifacts import builds, jars
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import progress
 from onceproof.harness.model.names import Names
-from onceproof.harness.model.outputs import Position
 from onceproof.harness.model.spec import Strict
 from onceproof.harness.model.workload import Claim
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _IMAGE = r"^[\w.-]+(:\d+)?(/[\w.-]+)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?$"
-_PLAIN = ("bootstrap", "build", "classpath", "group", "instance", "prefix", "python", "state", "transactional_id")
+_PLAIN = (
+    "bootstrap",
+    "build",
+    "classpath",
+    "database",
+    "group",
+    "instance",
+    "prefix",
+    "python",
+    "state",
+    "transactional_id",
+)
+Position = Literal["in-transaction", "transactional", "group", "none"]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Artifact = Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+$")]
 Word = Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^\x00]*$")]
@@ -80,9 +91,10 @@ class AppSpec(Strict):
       for what it makes; it is kept in the cache.
     - `env`: environment variables, in addition to those of the `onceproof` command. Values and arguments may contain
       `{bootstrap}`, `{group}`, `{topic:input}` and so on for each topic of the workload, `{table:NAME}` for a table of
-      a database, `{instance}` (from 0), `{transactional_id}` (one for each instance, kept over its restarts),
-      `{prefix}`, with which names of the application's own must begin, `{state}` (a folder for each instance),
-      `{build}`, `{classpath}` (see `java`), and `{python}`, the interpreter that runs the `onceproof` command.
+      a database, `{database}`, the JDBC URL of `workload.database`, `{instance}` (from 0), `{transactional_id}` (one
+      for each instance, kept over its restarts), `{prefix}`, with which names of the application's own must begin,
+      `{state}` (a folder for each instance), `{build}`, `{classpath}` (see `java`), and `{python}`, the interpreter
+      that runs the `onceproof` command.
     - `java`: the Java program and libraries in `{classpath}`.
     - `state`: whether the folder `{state}` is kept when an instance starts again, or is empty then.
     - `ready`: what shows that an instance may receive inputs: `group`, the group has assigned every partition; `log:
@@ -91,6 +103,9 @@ class AppSpec(Strict):
     - `stop_s`: the time in seconds that an instance has to end after SIGTERM; then it is killed.
     - `transactional`: with `[outputs]`, whether it writes in transactions. What it has done then follows from the
       offsets that its group commits, and no fault can begin at a phase of a transaction.
+    - `assignment`: with `[outputs]`, whether the group assigns partitions to its instances (`group`), or they choose
+      partitions by themselves and the group only keeps their offsets (`fixed`). With `fixed`, `ready` must say
+      something other than `group`.
     - `position`: with `[outputs]`, what it claims of the offsets that its group commits: each is in the transaction of
       the outputs that were made from the same input (`in-transaction`); or in some transaction, as of an application
       with several steps (`transactional`); or anywhere (`group`). `none` is for one that keeps its place in its input
@@ -107,6 +122,7 @@ class AppSpec(Strict):
     ready: Annotated[str, Field(max_length=400)] = "group"
     stop_s: Annotated[float, Field(gt=0, le=120)] = 20.0
     transactional: bool = True
+    assignment: Literal["group", "fixed"] = "group"
     position: Position = "in-transaction"
 
     @field_validator("ready")
@@ -158,6 +174,10 @@ class AppSpec(Strict):
         built = [builds.folder(self.build, self.place)] if self.build else []
         return [*built, *(Path(each.removesuffix("/*")) for each in parts)]
 
+    def names(self, place: str) -> bool:
+        """Return whether command or environment has a place such as `{database}`."""
+        return any(place in text for text in (*self.command, *self.env.values()))
+
     def unknown(self, topics: Sequence[str], tables: Sequence[str]) -> str:
         """Return the first topic or table that is named here and that the workload does not have, as `topic:orders`.
 
@@ -168,13 +188,14 @@ class AppSpec(Strict):
         return next((name for name in named if ":" in name and name not in known), "")
 
     def filled(
-        self, names: Names, instance: int, *, bootstrap: str, state: Path
+        self, names: Names, instance: int, *, bootstrap: str, database: str, state: Path
     ) -> tuple[list[str], Mapping[str, str]]:
-        """Return command and environment of an instance. `state` is its folder."""
+        """Return command and environment of an instance. `database` is a JDBC URL, and `state` its folder."""
         values = {
             "bootstrap": bootstrap,
             "build": str(builds.folder(self.build, self.place)) if self.build else "",
             "classpath": self.java.classpath(self.place) if self.java else "",
+            "database": database,
             "group": names.group,
             "instance": str(instance),
             "prefix": names.prefix,

@@ -12,6 +12,7 @@ import re
 from onceproof.harness.base.errors import BadInput
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"  # the databases that a run has by itself
+OF_THE_RUN = "{database}"  # the database of a run, in the description of an application
 SQLITE_URL, POSTGRESQL_URL = "jdbc:sqlite:", "jdbc:postgresql:"
 _ENVIRONMENT = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -18,16 +18,16 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from onceproof.harness.model import contract
+from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.contract import Compare, Contract
 from onceproof.harness.model.spec import Strict
-from onceproof.harness.model.workload import Claim, Workload
+from onceproof.harness.model.workload import Wiring, Workload
 
 _EACH = re.compile(r"([0-9]{1,2})(?:\.\.([0-9]{1,2}))?")
 _EACH_MAX = 20
 _FILE = re.compile(r".+\.(jsonl|parquet)|.+\.py:[A-Za-z_]\w*")
 Topic = Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,79}$")]
 Text = Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"^[^\x00]*$")]
-Position = Literal["in-transaction", "transactional", "group", "none"]
 
 
 class LoadSpec(Strict):
@@ -67,8 +67,9 @@ class OutputSpec(Strict):
 
     - `jdbc`: the JDBC URL of a PostgreSQL database, if the application writes rows of a table there, and no topic. The
       name of the table is `{table:NAME}` in `[app]`. `{env:NAME}` in the URL, or in its place, is an environment
-      variable, whose value is recorded nowhere. A row is compared as if it were the value of a record, with a JSON
-      field for each column; its column `key`, if it has one, is the key.
+      variable, whose value is recorded nowhere; `{database}` is the database of the run (`workload.database`). A row
+      is compared as if it were the value of a record, with a JSON field for each column; its column `key`, if it has
+      one, is the key.
     - `input`: the id of the input that an output comes from: `key`, `value`, `json: $.PATH`, `header: NAME`, or
       `sql: EXPRESSION` over the output's `key` and `value`. Without it, outputs are not compared with inputs (level 0).
     - `each`: how many outputs an input has on this topic, such as `1`, `3` or `0..1`; a model that is compared with
@@ -80,7 +81,7 @@ class OutputSpec(Strict):
       `value` are the output's own, as text, and any other column is a field of its JSON value.
     """
 
-    jdbc: Annotated[str, Field(pattern=r"^(jdbc:postgresql:.+|\{env:\w+\})?$", max_length=1_000)] = ""
+    jdbc: Annotated[str, Field(pattern=r"^(jdbc:postgresql:.+|\{env:\w+\}|\{database\})?$", max_length=1_000)] = ""
     input: str = ""
     each: str = "1"
     order: Literal["per-partition", "none"] = "per-partition"
@@ -172,8 +173,8 @@ def _of_databases(outputs: Mapping[str, OutputSpec]) -> str:
     return ""
 
 
-def workload(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec | None, claim: Claim) -> Workload:
-    """Return the workload that these tables describe. `claim` is what the application promises."""
+def workload(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec | None, app: AppSpec) -> Workload:
+    """Return the workload that these tables describe."""
     first = next(iter(outputs.values()))
     made = Contract(
         load=load.value,
@@ -195,7 +196,8 @@ def workload(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec
         expected=_expected(outputs, made),
         topics=() if first.jdbc else tuple(outputs),
         tables=tuple(made.databases),
-        claim=claim,
+        claim=app.claim,
+        wiring=Wiring(assignment=app.assignment),
         identity="0L",
         contract=made,
     )

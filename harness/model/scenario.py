@@ -158,7 +158,7 @@ class Scenario(Strict):
     def pipeline(self) -> Workload:
         """What the workers or the application must do. Raises BadInput when there is no such workload."""
         if self.outputs and self.app is not None:
-            return described.workload(self.load, self.outputs, self.model, self.app.claim)
+            return described.workload(self.load, self.outputs, self.model, self.app)
         return registry.workload(self.workload.name)
 
     @property

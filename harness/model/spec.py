@@ -81,9 +81,9 @@ class WorkloadSpec(Strict):
     - `assignor`: the consumers' partition assignor, for the classic group protocol only.
     - `static_member`: whether workers are static members of their group (`group.instance.id`, KIP-345).
     - `auto_offset_reset`: the consumers' `auto.offset.reset`.
-    - `database`: where a workload with tables keeps them: `sqlite` (a file in the run folder), `postgresql` (a
-      container of the cluster, which faults can hit), or the JDBC URL of another PostgreSQL. The URL may name
-      environment variables as `{env:NAME}`; the tables of the run remain there.
+    - `database`: where a workload with tables, or an application that names `{database}`, keeps them: `sqlite` (a
+      file in the run folder), `postgresql` (a container of the cluster, which faults can hit), or the JDBC URL of
+      another PostgreSQL. The URL may name environment variables as `{env:NAME}`; the tables of the run remain there.
     - `observer`: whether a live observer reads the outputs during the run; without one, the check `readers` is not
       judged.
     """

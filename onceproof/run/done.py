@@ -45,7 +45,7 @@ def wait(context: FaultContext, folder: Path, master: str) -> None:
             Sentinel(context, folder / "ledger", master).reached,
         )
     elif done.by != "group":
-        what, reached = f"no new output for {quiet_s:g} s", Quiet(context, quiet_s, master).reached
+        what, reached = f"no new output for {quiet_s:g} s", Quiet(context, quiet_s, folder, master).reached
     until(what, reached, deadline_s=_DEADLINE_S + quiet_s, abort=context.workers.failures.check)
 
 
@@ -70,8 +70,8 @@ def _outputs(context: FaultContext) -> list[Partition]:
 class Quiet:
     """Whether the ends of all outputs' partitions have stayed where they are, and the numbers of rows in tables."""
 
-    def __init__(self, context: FaultContext, seconds: float, master: str) -> None:
-        self._context, self._seconds = context, seconds
+    def __init__(self, context: FaultContext, seconds: float, folder: Path, master: str) -> None:
+        self._context, self._seconds, self._folder = context, seconds, folder
         self._spark = sessions.session(master)
         self._seen: tuple[dict[Partition, int], dict[str, int]] = {}, {}
         self._since = time.monotonic()
@@ -80,7 +80,8 @@ class Quiet:
         """Return whether that has been so for long enough; each call looks again."""
         context = self._context
         ends = context.cluster.admin.offsets(_outputs(context), "latest", "read_uncommitted")
-        sizes = {table: database.read(self._spark, *place).count() for table, place in records.stored(context).items()}
+        tables = records.stored(context, self._folder)
+        sizes = {table: database.read(self._spark, *place).count() for table, place in tables.items()}
         if (ends, sizes) != self._seen:
             self._seen, self._since = (ends, sizes), time.monotonic()
         return time.monotonic() - self._since >= self._seconds

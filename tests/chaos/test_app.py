@@ -276,6 +276,16 @@ def test_outputs_in_a_table_of_a_database(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("name", "classes"), [("whole", set()), ("without-channels", {"lost"})])
+def test_a_state_that_is_restored_from_snapshots(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch, name: str, classes: set[str]
+) -> None:
+    results = chaos.run(described("snapshots", f"{name}.toml", monkeypatch))
+    assert (found(results)[1], results.reasons, results.level) == (classes, [], 2)
+    assert results.counts["worker_restarts"] == 2
+
+
+@pytest.mark.long
 def test_workers_write_to_a_database_by_its_address(
     chaos: Chaos, monkeypatch: pytest.MonkeyPatch, database: str
 ) -> None:

@@ -124,6 +124,22 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         },
         "app: {table:row}: allowed: {topic:input}, {table:rows}",
     ),
+    (
+        {
+            "outputs": {"rows": {"jdbc": "{database}", "input": "key"}},
+            "app": {"command": ["{database}"], "image": "rows", "transactional": False, "position": "group"},
+        },
+        "app: {database}: sqlite; allowed with image: postgresql, or an address",
+    ),
+    (
+        {"app": {"command": ["x"], "assignment": "fixed"}},
+        "app.ready: group; allowed with app.assignment fixed: log: REGEX, tcp: PORT",
+    ),
+    (
+        {"app": {"command": ["x"], "assignment": "fixed", "ready": "tcp: 80"}, "outputs": None, "model": None}
+        | {"workload": {"name": "copy"}},
+        "app.assignment: allowed only with tables [outputs.TOPIC]",
+    ),
     ({"done": {"by": "soon"}}, "done.by: allowed: group, sentinel, quiet: SECONDSs, from 1 to 600"),
     ({"done": {"by": "quiet: 0s"}}, "done.by: allowed: "),
     ({"done": {"by": "sentinel"}, "outputs": {"enriched": {}}, "model": None}, "done.by: sentinel; allowed: if each"),

@@ -67,12 +67,12 @@ def described(by: str) -> StillContext:
 
 
 def test_an_application_is_done_when_nothing_has_been_written_for_long_enough(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     still, now = described("quiet: 5s"), [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(spark, "session", lambda _: None)
-    quiet = done.Quiet(still.context, 5.0, "local[1]")
+    quiet = done.Quiet(still.context, 5.0, tmp_path, "local[1]")
 
     def after(seconds: float) -> bool:
         now[0] += seconds

@@ -16,6 +16,7 @@ from onceproof.harness.cluster.described import Isolation
 from onceproof.harness.context import databases
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.model.contract import NUMBER, Contract
+from onceproof.harness.model.databases import OF_THE_RUN
 from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record.tables import LOAD
 from onceproof.verifiers.collect import database, topics
@@ -52,7 +53,7 @@ def read_outputs(
             )
             for role in work.judged
         }
-        frames |= {role: database.read(spark, *place) for role, place in stored(context).items()}
+        frames |= {role: database.read(spark, *place) for role, place in stored(context, ledger.parent).items()}
         return {role: _identified(frame, contract, role, ledger) for role, frame in frames.items()}
     whole = work.identity == CONTENT  # TopicSource has computed this digest
     identity = ["digest"] if whole else [f"{work.identity} AS digest", "digest AS content"]
@@ -88,11 +89,15 @@ def positions(spark: SparkSession, context: FaultContext, folder: Path) -> dict[
     return database.positions(spark, url, context.names.table("positions"))
 
 
-def stored(context: FaultContext) -> dict[str, tuple[str, str]]:
-    """Return the tables of databases that an application writes: the workload's own name → JDBC URL, name."""
+def stored(context: FaultContext, folder: Path) -> dict[str, tuple[str, str]]:
+    """Return the tables of databases that an application writes: the workload's own name → JDBC URL, name.
+
+    `folder` is the run folder.
+    """
     contract = context.plan.scenario.pipeline.contract
-    databases = {} if contract is None else contract.databases
-    return {role: (url, context.names.table(role)) for role, url in databases.items()}
+    own = databases.url(context.plan, context.cluster, folder)
+    urls = {} if contract is None else contract.databases
+    return {role: (own if url == OF_THE_RUN else url, context.names.table(role)) for role, url in urls.items()}
 
 
 def _identified(frame: DataFrame, contract: Contract, topic: str, ledger: Path) -> DataFrame:
