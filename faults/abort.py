@@ -57,7 +57,12 @@ class Abort:
         return lambda: None
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
-        """Return keys that abort a transaction before its commit, or None if every worker is already hit."""
+        """Return keys that abort a transaction before its commit.
+
+        None if every worker is already hit, or no offsets are sent in transactions.
+        """
+        if chance.workload.wiring.position != "in-transaction":
+            return None
         worker = chance.worker()
         if worker is None:
             return None

@@ -102,9 +102,12 @@ class DeleteRecords:
     def hold(self, context: FaultContext, fault: PlannedFault[DeleteRecordsSpec], _undo: Undo) -> None:
         """Return at once, since a deletion is not undone."""
 
-    def draw(self, _chance: Chance) -> Mapping[str, Any]:
-        """Return the keys of a random deletion: always `up-to`, which must harm no pipeline."""
-        return {"to": "up-to"}
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return the keys of a random deletion: always `up-to`, which must harm no pipeline.
+
+        None if the group commits no offsets, up to which records could be deleted.
+        """
+        return None if chance.workload.in_database else {"to": "up-to"}
 
     def missing(self, fault: PlannedFault[DeleteRecordsSpec], events: Events) -> str | None:
         """Return a message unless records were deleted, for `past` beyond a committed offset."""

@@ -11,15 +11,18 @@ but the broker cannot make new ones: at its next checkpoint, within five seconds
 has failed, and shuts down (KIP-112). When the fault ends, the directory is there again and the broker is started.
 """
 
-from typing import Annotated, ClassVar
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
-from onceproof.faults._node import NodeSpec, not_in_state
+from onceproof.faults._node import NodeSpec, draw_node, not_in_state
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.targets import BROKER_ROLE
 from onceproof.harness.record.events import FaultTarget, NodeState
 from onceproof.harness.record.history import Events
@@ -62,6 +65,11 @@ class LogDirectory:
             cluster.start(node)
 
         return undo
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that take a broker's directory for 3 to 8 seconds; None if the period already affects a node."""
+        chance.nodes = [role for role in chance.nodes if re.fullmatch(BROKER_ROLE, role)]
+        return draw_node(chance)
 
     def missing(self, fault: PlannedFault[LogDirectorySpec], events: Events) -> str | None:
         """Return a message unless the broker ended by itself."""

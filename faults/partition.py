@@ -74,7 +74,7 @@ class Partition:
             else {
                 "target": role,
                 "mode": mode,
-                "links": chance.dice.choice(("all", "nodes")),
+                "links": chance.dice.choice(("all", "nodes") if role != "database" else ("all",)),
                 "lasts_s": chance.seconds(3, 8),
             }
         )

@@ -12,8 +12,9 @@ workload, KIP-345) keeps its partitions while it is away. It is killed instead, 
 in order would give up its membership.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
@@ -21,6 +22,7 @@ from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.record.events import Assigned, Exited, WorkerSentAway
 from onceproof.harness.record.history import Events
@@ -70,6 +72,16 @@ class Rebalances:
 
     def hold(self, context: FaultContext, fault: PlannedFault[RebalancesSpec], _undo: Undo) -> None:
         """Return at once, since `inject` returns only after the last worker has left."""
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that let workers leave for 4 to 7 seconds, after which no fault of the period hits a worker.
+
+        None if one does already, or no group assigns the partitions.
+        """
+        if chance.hit_workers or chance.workload.wiring.assignment != "group":
+            return None
+        chance.workers.clear()
+        return {"lasts_s": chance.seconds(4, 7)}
 
     def missing(self, fault: PlannedFault[RebalancesSpec], events: Events) -> str | None:
         """Return a message unless at least three members of the group were asked to leave and all of them ended."""

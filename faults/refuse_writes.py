@@ -73,10 +73,10 @@ class RefuseWrites:
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that refuse the records for an output topic for 1.5 to 2.9 seconds.
 
-        None in a period in which a fault affects the leader of the controllers, who must set the topic's configuration
-        back. No later fault of the period will affect it.
+        None if the workers write no topic, and in a period in which a fault affects the leader of the controllers, who
+        must set the topic's configuration back. No later fault of the period will affect it.
         """
-        if chance.drawn == _LEADER:
+        if not chance.topics or chance.drawn == _LEADER:
             return None
         chance.nodes = [role for role in chance.nodes if role != _LEADER]
         return {"topic": chance.dice.choice(chance.topics), "lasts_s": chance.seconds(1.5, 2.9)}

@@ -148,12 +148,14 @@ class Zombie:
         """Return keys that stop a worker before it sends its offsets, or None if every worker is already hit.
 
         It is to be fenced past its session, or by epoch past both time-outs. Past its session, other faults of the
-        period decide whether that is by generation or by epoch.
+        period decide whether that is by generation or by epoch. If workers have no transactional id of their own, it is
+        fenced past its session, in whichever way.
         """
         worker = chance.worker()
         if worker is None:
             return None
-        past, fenced = chance.dice.choice(((["session"], "either"), (["session", "transaction"], "epoch")))
+        ways = ((["session"], "either"), (["session", "transaction"], "epoch"))
+        past, fenced = chance.dice.choice(ways if chance.epochs else ((["session"], "any"),))
         when = {"worker": worker, "phase": "produced", "count": chance.transaction()}
         return {"when": when, "past": past, "fenced": fenced}
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onceproof.harness.model import registry
+from onceproof.harness.model.databases import POSTGRESQL
 from onceproof.harness.model.spec import FaultSpec, RandomSpec, WorkloadSpec
+from onceproof.harness.model.workload import Workload
 
 _IDLE_SHARE = 0.25  # the share of periods without a fault
 _SET_MAX = 3
@@ -28,25 +30,40 @@ class Chance:
     """The choices of the faults of one period. A fault calls `worker` and `node` at most once each.
 
     `dice`          the random generator of the plan
-    `topics`        the workload's own names of the output topics
+    `workload`      the pipeline
     `partitions`    the number of partitions of each topic
     `at_s`          the start of the fault, in seconds after the first inputs were sent
     `workers`       the workers that no fault of this period affects yet
     `nodes`         the roles of nodes to choose from; empty once a fault of this period affects a node
     `drawn`         the role of that node
+    `hit_workers`   whether a fault of this period affects a worker
     """
 
     dice: random.Random
-    topics: tuple[str, ...]
+    workload: Workload
     partitions: int
     at_s: float
     workers: list[int]
     nodes: list[str] = field(default_factory=list)
     drawn: str | None = None
+    hit_workers: bool = False
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The workload's own names of the topics that the workers write."""
+        return self.workload.topics
+
+    @property
+    def epochs(self) -> bool:
+        """Whether each worker has a transactional id, so that a zombie can be fenced by its epoch."""
+        return _each_worker_has_an_id(self.workload)
 
     def worker(self) -> int | None:
         """Draw a worker that no other fault of this period affects; None if there is none."""
-        return self.workers.pop(self.dice.randrange(len(self.workers))) if self.workers else None
+        if not self.workers:
+            return None
+        self.hit_workers = True
+        return self.workers.pop(self.dice.randrange(len(self.workers)))
 
     def node(self) -> str | None:
         """Draw the role of a node; None if another fault of this period affects a node."""
@@ -66,10 +83,8 @@ class Chance:
         return round(self.dice.uniform(low, high), 1)
 
 
-def faults(
-    periods: RandomSpec, work: WorkloadSpec, topics: tuple[str, ...], dice: random.Random
-) -> Iterator[FaultSpec]:
-    """Draw the faults of a scenario's random periods, in their order. `topics` are those that the workers write."""
+def faults(periods: RandomSpec, work: WorkloadSpec, workload: Workload, dice: random.Random) -> Iterator[FaultSpec]:
+    """Draw the faults of a scenario's random periods, in their order."""
     drawable = _drawable()
     for period in range(periods.periods):
         if dice.random() < _IDLE_SHARE:
@@ -77,11 +92,11 @@ def faults(
         begins = period * periods.period_s
         chance = Chance(
             dice=dice,
-            topics=topics,
+            workload=workload,
             partitions=work.partitions,
             at_s=0.0,
             workers=list(range(work.workers)),
-            nodes=_roles(topics, work.partitions, work.workers),
+            nodes=_roles(work, workload),
         )
         for name in dice.sample(sorted(drawable), dice.randint(1, _SET_MAX)):
             chance.at_s = round(begins + dice.uniform(_EARLIEST_S, _LATEST_S), 1)
@@ -97,12 +112,20 @@ def _drawable() -> Mapping[str, Callable[[Chance], Mapping[str, Any] | None]]:
     return {name: draw for name, draw in draws.items() if draw is not None}
 
 
-def _roles(topics: tuple[str, ...], partitions: int, workers: int) -> list[str]:
+def _each_worker_has_an_id(workload: Workload) -> bool:
+    wiring = workload.wiring
+    return workload.claim.transactional and wiring.transactional and wiring.transactional_id_scope == "worker"
+
+
+def _roles(work: WorkloadSpec, workload: Workload) -> list[str]:
     """Return the roles of nodes that a fault may choose from; the pipeline depends on each of them."""
+    ids = range(work.workers if _each_worker_has_an_id(workload) else 0)
+    topics = ("input", *workload.topics)
     return [
         *(f"broker-{number}" for number in (1, 2, 3)),
         "controller-leader",
         "group-coordinator",
-        *(f"transaction-coordinator:worker-{worker}" for worker in range(workers)),
-        *(f"leader:{topic}/{partition}" for topic in ("input", *topics) for partition in range(partitions)),
+        *(f"transaction-coordinator:worker-{worker}" for worker in ids),
+        *(f"leader:{topic}/{partition}" for topic in topics for partition in range(work.partitions)),
+        *(["database"] if work.database == POSTGRESQL else []),
     ]

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from onceproof.harness.base.paths import scenarios_dir
 from onceproof.harness.model import scenario
 from onceproof.harness.record import history, payload
 from onceproof.harness.record.events import AtPhase, FaultTarget, Finished, Outcome, Started
@@ -330,3 +331,13 @@ def test_without_toxiproxy_a_run_ends_at_once(chaos: Chaos) -> None:
     assert results.headline == "unknown: harness-error"
     assert "toxiproxy exited with status 137" in results.reasons[0].says
     assert run.progress.seconds["work"] < 60
+
+
+@pytest.mark.long
+def test_what_an_unclean_election_loses(chaos: Chaos) -> None:
+    """The twin of copy-unclean-election-refused; what is lost depends on the transactions that were open."""
+    loaded = scenario.load(scenarios_dir() / "faults" / "copy-unclean-election-refused.toml")
+    [fault] = loaded.faults
+    results = chaos.run(loaded.model_copy(update={"faults": (fault.model_copy(update={"allowed": True}),)}))
+    assert results.verdict == "invalid"
+    assert "hung-transaction" in {finding.cls for finding in results.findings}

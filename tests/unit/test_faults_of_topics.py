@@ -24,6 +24,15 @@ def test_replicas_must_have_been_taken_and_added_again() -> None:
     assert "no leader moved" in str(missing(fault, {**taken, "leaders_moved": 0}, added))
 
 
+def test_a_replica_that_is_alone_must_have_been_out_of_sync() -> None:
+    fault = planned(name="unclean-election", target="follower-1:output/0", at_s=1)
+    alone = {"event": "out-of-sync", "step": "alone", "broker": 2, "isr": [1, 3], "leader": None}
+    before = {**alone, "step": "before-the-others"}
+    assert missing(fault, alone, before) is None
+    assert "never left" in str(missing(fault, alone))
+    assert "was in sync" in str(missing(fault, alone, {**before, "isr": [1, 2, 3]}))
+
+
 def test_retention_must_have_removed_records() -> None:
     fault = planned(name="retention", topic="input", at_s=1)
     removed = {"partition": 0, "position": 10, "start": 0, "low_watermark": 11, "end": 11}

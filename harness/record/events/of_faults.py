@@ -231,6 +231,20 @@ class Reassigned(FaultEvent):
     leaders_moved: int
 
 
+class OutOfSync(FaultEvent):
+    """A partition has one live replica: when it was `alone`, and `before-the-others` are started.
+
+    `broker` has that replica, `isr` was in sync before the others were killed, and `leader` leads the partition now; it
+    is None if nobody does, and another broker's number if the controller does not know yet that it is dead.
+    """
+
+    kind: ClassVar = "out-of-sync"
+    step: str
+    broker: int
+    isr: list[int]
+    leader: int | None
+
+
 class FeatureRaised(FaultEvent):
     """A finalized feature of the cluster was raised to `level`."""
 
