@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import psutil
 
 from onceproof.harness.artifacts import jars
 from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.memory import resident_mb
 from onceproof.harness.cluster import topology
 from onceproof.harness.context.context import FaultContext
 from onceproof.workloads import processes
@@ -33,6 +34,7 @@ fetch.max.bytes=104857600
 auto.offset.reset=earliest
 """
 Measured = tuple[float, float]
+Look = Callable[[psutil.Process], float]
 
 
 def kafka(context: FaultContext, records: int) -> Measured:
@@ -64,11 +66,11 @@ def kafka(context: FaultContext, records: int) -> Measured:
             "60000",
             "--hide-header",
         ]
-        said, measured = _run(command)
+        said, seconds, peaks = run(command)
     read = int(said.strip().splitlines()[-1].split(",")[4])
     if read < records:
         raise HarnessError(f"ConsumerPerformance read only {read} of {records} records")
-    return measured
+    return seconds, peaks[0]
 
 
 def plain(context: FaultContext) -> Measured:
@@ -77,25 +79,27 @@ def plain(context: FaultContext) -> Measured:
     Raises HarnessError when the process fails, does not end within its deadline, or finds a wrong or missing output.
     """
     config = {"bootstrap": _bootstrap(context), "input": context.names.input, "output": context.names.topic("output")}
-    said, measured = _run([sys.executable, "-P", "-m", processes.PLAIN_READER, json.dumps(config)])
+    said, seconds, peaks = run([sys.executable, "-P", "-m", processes.PLAIN_READER, json.dumps(config)])
     found = json.loads(said)
     if found["wrong"] or found["missing"]:
         raise HarnessError(f"the plain reader found {found}")
-    return measured
+    return seconds, peaks[0]
 
 
 @contextmanager
-def peak(pid: int) -> Iterator[list[float]]:
-    """Measure the peak resident memory of a process and its children while the block runs.
+def peak(pid: int, *what: Look) -> Iterator[list[float]]:
+    """Measure the peaks of a process while the block runs: of its memory in MB, or of what `what` returns.
 
-    Yields a list with one number, in MB, which grows until the end of the block.
+    Yields a list with one number for each, which grow until the end of the block.
     """
-    found, done = [0.0], threading.Event()
+    looks = what or (resident_mb,)
+    found, done = [0.0] * len(looks), threading.Event()
 
     def look() -> None:
         while not done.wait(_EVERY_S):
-            with suppress(psutil.Error):
-                found[0] = max(found[0], _resident(psutil.Process(pid)) / 1e6)
+            for place, each in enumerate(looks):
+                with suppress(psutil.Error):
+                    found[place] = max(found[place], each(psutil.Process(pid)))
 
     watcher = threading.Thread(target=look, name="memory watcher", daemon=True)
     watcher.start()
@@ -106,27 +110,11 @@ def peak(pid: int) -> Iterator[list[float]]:
         watcher.join()
 
 
-def _resident(root: psutil.Process) -> int:
-    """Return the resident bytes of a process and its children, without pages of files.
-
-    Mapped pages of a log belong to the page cache. A child with its parent's command line is about to start another
-    program (Hadoop's file system calls chmod); until then its memory is its parent's, which must not count twice.
-    """
-    commands: dict[int, list[str]] = {}
-    total = 0
-    for process in [root, *root.children(recursive=True)]:  # parents first
-        with suppress(psutil.Error):
-            used, commands[process.pid] = process.memory_info(), process.cmdline()
-            if commands[process.pid] != commands.get(process.ppid()):
-                total += int(used.rss - used.shared)
-    return total
-
-
-def _run(command: Sequence[str]) -> tuple[str, Measured]:
-    """Run a command and return its output, its seconds, and its peak memory in MB. Raises HarnessError if it fails."""
+def run(command: Sequence[str], *what: Look) -> tuple[str, float, list[float]]:
+    """Run a command and return its output, its seconds, and peaks as `peak` does. Raises HarnessError if it fails."""
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        with peak(process.pid) as highest:
+        with peak(process.pid, *what) as highest:
             try:
                 said, complaint = process.communicate(timeout=_DEADLINE_S)
             except BaseException as error:
@@ -137,7 +125,7 @@ def _run(command: Sequence[str]) -> tuple[str, Measured]:
         seconds = time.monotonic() - started
     if process.returncode:
         raise HarnessError(f"{Path(command[0]).name} ended with exit status {process.returncode}: {complaint[-300:]}")
-    return said, (seconds, highest[0])
+    return said, seconds, highest
 
 
 def _bootstrap(context: FaultContext) -> str:

@@ -1,32 +1,45 @@
-"""The command `onceproof bench`: measure verdicts, or the request proxy."""
+"""The command `onceproof bench`: measure verdicts, the request proxy, copies, or what transactions cost."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
 from onceproof.cli import commands, values
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 
 
 def add(subcommands: Any) -> None:
     """Add the command to the parser of the command line."""
-    bench = subcommands.add_parser("bench", help="measure verdicts, or the request proxy")
-    bench.add_argument("what", choices=["verify", "wire"])
+    bench = subcommands.add_parser("bench", help="measure verdicts, the request proxy, copies, or transactions")
+    bench.add_argument("what", choices=["verify", "wire", "transactions", "copy"])
     bench.add_argument(
-        "--records", type=values.records, default=1_000_000, metavar="N", help="number of inputs (default: 1_000_000)"
+        "--records",
+        type=values.records,
+        metavar="N",
+        help="number of inputs (default: 1_000_000; copy: 200_000), or of records that P3 reads (300_000)",
     )
     bench.add_argument(
         "--sizes",
         type=values.sizes,
-        default=[100, 1000],
         metavar="B,B",
-        help="record sizes in bytes (default: 100,1000)",
+        help="record sizes in bytes (default: 100,1000, and of transactions 10000 too)",
     )
     bench.add_argument(
-        "--rounds", type=values.positive, default=3, metavar="N", help="measurements of each reader (default: 3)"
+        "--rounds",
+        type=values.positive,
+        metavar="N",
+        help="measurements of each reader (default: 3); of copy and each cell of transactions, at least 6 (9)",
     )
     bench.add_argument(
         "--runs", type=Path, default=Path("runs/bench"), help="parent of the runs' folders (default: runs/bench)"
+    )
+    bench.add_argument(
+        "--claims",
+        type=values.listed(values.claim),
+        default=["P1", "P2", "P3", "P4"],
+        metavar="P,P",
+        help="what transactions measures: P1, P2, P3, P4 (default: all)",
     )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
     bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
@@ -40,6 +53,12 @@ def command(options: argparse.Namespace) -> int:
 
     preflight.writable(options.runs)
     preflight.machine(options.spark_master)
+    if options.what == "transactions":
+        return _transactions(options)
+    if options.what == "copy":
+        return _copy(options)
+    options.records, options.sizes = options.records or 1_000_000, options.sizes or [100, 1000]
+    options.rounds = options.rounds or 3
     if options.what == "wire":
         with Progress(quiet=options.quiet) as progress:
             rates = wire.wire(
@@ -63,3 +82,44 @@ def command(options: argparse.Namespace) -> int:
         )
     commands.say(verify.table(found))
     return commands.AS_EXPECTED if all(each.held for each in verify.targets(found)) else commands.NOT_AS_EXPECTED
+
+
+def _transactions(options: argparse.Namespace) -> int:
+    """Measure what transactions cost; every cell that was measured is kept when a later one fails."""
+    from onceproof.bench import claim_pages, claims
+
+    _enough(options)
+    given = {"records": options.records, "sizes": options.sizes, "pairs": options.rounds}
+    sweep = claims.Sweep(**{name: value for name, value in given.items() if value is not None})
+    cells = []
+    with Progress(quiet=options.quiet) as progress:
+        for cell in claims.measure(sweep, options.claims, progress):
+            cells.append(cell)
+            claim_pages.write(cells, options.runs)
+    commands.say(claim_pages.write(cells, options.runs))
+    return commands.AS_EXPECTED
+
+
+def _copy(options: argparse.Namespace) -> int:
+    """Measure copies by several programs, and print their table."""
+    from onceproof.bench import copies
+
+    _enough(options)
+    with Progress(quiet=options.quiet) as progress:
+        found = copies.copy(
+            records=options.records or 200_000,
+            sizes=options.sizes or [100, 1000],
+            rounds=options.rounds or 9,
+            folder=options.runs,
+            progress=progress,
+        )
+    commands.say(copies.table(found))
+    return commands.AS_EXPECTED
+
+
+def _enough(options: argparse.Namespace) -> None:
+    """Raise BadInput unless there are enough rounds for an interval."""
+    from onceproof.bench.paired import PAIRS_MIN
+
+    if options.rounds is not None and options.rounds < PAIRS_MIN:
+        raise BadInput(f"--rounds: {options.rounds}; allowed with {options.what}: at least {PAIRS_MIN}")

@@ -27,7 +27,7 @@ from onceproof.harness.record.events import (
 from onceproof.harness.record.history import Events
 
 _INK, _FAINT, _FAULT, _GOOD, _ABORT, _INFO = "#1f2933", "#9aa5b1", "#d64545", "#2680c2", "#e9b949", "#8719e0"
-_STYLE: Any = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "onceproof",
     "font.family": "sans-serif",
@@ -74,7 +74,7 @@ def timeline(events: Events) -> str:
     start = events[0].at
     outcomes = events.of(Outcome)
     spans = fault_spans(events)
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         heights = [0.35 + 0.22 * max(1, len(spans)), 1.3, 1.1, 1.3]
         figure, axes = plt.subplots(
             4, 1, sharex=True, figsize=(10.5, sum(heights) + 0.9), height_ratios=heights, layout="constrained"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.bench import verify
+from onceproof.bench import claims, verify
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster import pool
 
@@ -21,3 +21,26 @@ def test_what_the_fillers_wrote_is_valid(tmp_path: Path) -> None:
     found = {check.name: check.compared for check in results.checks}
     assert (results.verdict, results.findings, results.reasons) == ("valid", [], [])
     assert found["exactly-once"]["inputs"] == 5_000
+
+
+@pytest.mark.chaos
+@pytest.mark.long
+def test_every_claim_about_transactions_is_measured_with_both_clients() -> None:
+    sweep = claims.Sweep(
+        pairs=6,
+        seconds=0.3,
+        records=5_000,
+        sizes=(100,),
+        intervals_ms=(100,),
+        in_transaction=(10,),
+        partitions=(4,),
+        aborted_percent=(10,),
+        producers=(4,),
+    )
+    cells = list(claims.measure(sweep, ["P1", "P2", "P3", "P4"], Progress(quiet=True)))
+    measured = {(each.claim, each.client) for each in cells}
+    assert measured == {(claim, client) for claim in ("P1", "P2", "P3", "P4") for client in claims.CLIENTS}
+    for each in cells:
+        assert all(before > 0 and after > 0 for before, after in each.pairs)
+    for one, apart in (each.peaks for each in cells if each.peaks):
+        assert apart[1] > one[1] > 0  # connections of four producers, and of one
