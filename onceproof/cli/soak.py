@@ -6,6 +6,7 @@ from typing import Any
 
 from onceproof.cli import commands, scenarios, values
 from onceproof.harness.base import paths
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import scenario
 
@@ -14,7 +15,14 @@ def add(subcommands: Any) -> None:
     """Add the command to the parser of the command line."""
     soak = subcommands.add_parser("soak", help="run many plans with random faults and summarise them")
     soak.add_argument("scenarios", type=Path, nargs="*", help="TOML files or folders (default: scenarios/soak)")
-    soak.add_argument("--count", type=values.positive, default=50, metavar="N", help="number of runs (default: 50)")
+    length = soak.add_mutually_exclusive_group()
+    length.add_argument("--count", type=values.positive, default=50, metavar="N", help="number of runs (default: 50)")
+    length.add_argument(
+        "--hours",
+        type=values.hours,
+        metavar="H",
+        help="run for so long, judge each run while the next one is executed, and stop at the first finding",
+    )
     soak.add_argument(
         "--seed", type=values.seed, default=1, help="seed of the first run, incremented for each later run (default: 1)"
     )
@@ -31,8 +39,10 @@ def add(subcommands: Any) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Execute a soak, and print and write its summary."""
-    from onceproof.suite import batch, preflight, soak
+    from onceproof.suite import batch, hours, preflight, soak
 
+    if options.hours and options.resume:
+        raise BadInput("--resume: not with --hours; allowed with --count")
     wanted = options.scenarios or [paths.scenarios_dir() / "soak"]
     loaded = [scenarios.with_random(scenario.load(file)) for path in wanted for file in scenarios.find(path)]
     before = soak.read(options.resume / "soak.json") if options.resume else None
@@ -45,7 +55,10 @@ def command(options: argparse.Namespace) -> int:
         how = batch.Options(
             folder=folder, progress=progress, master=options.spark_master, command=scenarios.repeat_command
         )
-        done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=commands.say, done=before)
+        if options.hours:
+            done = hours.soak(loaded, hours=options.hours, seed=options.seed, options=how, say=commands.say)
+        else:
+            done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=commands.say, done=before)
     (folder / "soak.md").write_text(done.summary())
     commands.say(done.summary())
     return commands.AS_EXPECTED if done.held else commands.NOT_AS_EXPECTED

@@ -13,9 +13,10 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import BadInput, HarnessError, WorkloadError
@@ -57,6 +58,7 @@ PROGRAMS = Programs(
     observer=processes.OBSERVER,
 )
 _WORK_MARGIN_S = 900.0
+T = TypeVar("T")
 
 
 class Run:
@@ -103,13 +105,30 @@ class Run:
         An error makes the verdict `unknown: harness-error`. A KeyboardInterrupt is raised again after the results are
         written.
         """
-        try:
-            for step in (self.work, self.heal, self.quiesce):
-                step()
-            if at_rest is not None:
-                at_rest(self)
-            self.collect()
+
+        def steps() -> Results:
+            self._record(at_rest)
             return self.verify()
+
+        return self._guarded(steps)
+
+    def record(self) -> Results | None:
+        """Execute every step before the verdict, which needs the folder only. Return the results of a run that failed.
+
+        A KeyboardInterrupt is raised again after the results are written.
+        """
+        return self._guarded(partial(self._record, None))
+
+    def _record(self, at_rest: Callable[["Run"], Any] | None) -> None:
+        for step in (self.work, self.heal, self.quiesce):
+            step()
+        if at_rest is not None:
+            at_rest(self)
+        self.collect()
+
+    def _guarded(self, steps: Callable[[], T]) -> T | Results:
+        try:
+            return steps()
         except HarnessError as error:
             return self.broken(error)
         except KeyboardInterrupt as stopped:

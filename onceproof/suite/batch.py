@@ -28,7 +28,9 @@ from onceproof.run.run import Run
 class Line:
     """The result of one run: its verdict, its counts, the seconds of each phase, and its folder if it was kept.
 
-    `audit` is the verdict of an audit of its logs alone; empty if there was none.
+    `audit` is the verdict of an audit of its logs alone; empty if there was none. In a soak of hours, `lag_s` is the
+    time from the end of the run to its verdict, `memory_mb` the memory of all of onceproof's processes at its end, and
+    `disk_mb` what was used on the file system of its folder.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -46,6 +48,9 @@ class Line:
     phases: dict[str, float]
     folder: str | None
     audit: str = ""
+    lag_s: float = 0.0
+    memory_mb: float = 0.0
+    disk_mb: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -79,36 +84,21 @@ def run(
     clusters = Clusters(keep=options.keep, say=options.progress.say)
     try:
         for number, (scenario, seed) in enumerate(runs):
-            if number and _told_to_stop(options.folder):
+            if number and told_to_stop(options.folder):
                 options.progress.say(f"stopped after {number} of {len(runs)} runs, because there was a file stop")
                 break
             clusters.keep_only(each.cluster for each, _ in runs[number:])
             options.progress.seconds.clear()
             if len(runs) > 1:
                 options.progress.say(_where(number, len(runs), time.monotonic() - began))
-            options.progress.phase("up")
-            analysed = spark_warmup.start_spark(options.master, scenario)
-            cluster = clusters.get(scenario.cluster)
-            analysed()
-            one = Run(
-                scenario,
-                seed=seed,
-                cluster=cluster,
-                runs=options.folder,
-                progress=options.progress,
-                command=options.command(scenario, seed),
-                master=options.master,
-                mode=options.mode,
-                faults=options.faults,
-            )
-            _link(one.folder)
+            one = prepared(scenario, seed, options, clusters)
             try:
                 results = one.all()
             except KeyboardInterrupt:
                 options.progress.say(f"interrupted: {one.folder}")
                 raise
             options.progress.phase("down")
-            line = _line(one, results, dict(options.progress.seconds))
+            line = line_of(one, results, dict(options.progress.seconds))
             lines.append(line)
             done(one, results, line)
     finally:
@@ -116,7 +106,29 @@ def run(
     return lines
 
 
-def _told_to_stop(folder: Path) -> bool:
+def prepared(scenario: Scenario, seed: int, options: Options, clusters: Clusters) -> Run:
+    """Return a run whose cluster and Spark are up; raises as `run` does."""
+    options.progress.phase("up")
+    analysed = spark_warmup.start_spark(options.master, scenario)
+    cluster = clusters.get(scenario.cluster)
+    analysed()
+    one = Run(
+        scenario,
+        seed=seed,
+        cluster=cluster,
+        runs=options.folder,
+        progress=options.progress,
+        command=options.command(scenario, seed),
+        master=options.master,
+        mode=options.mode,
+        faults=options.faults,
+    )
+    _link(one.folder)
+    return one
+
+
+def told_to_stop(folder: Path) -> bool:
+    """Return whether there is a file `stop` in the folder, and remove it."""
     there = (folder / "stop").exists()
     (folder / "stop").unlink(missing_ok=True)
     return there
@@ -172,7 +184,8 @@ def _linked(line: Line, folder: Path) -> str:
     return f'<a href="{escape(str(there))}/report.html">{escape(line.scenario)}</a>'
 
 
-def _line(one: Run, results: Results, phases: dict[str, float]) -> Line:
+def line_of(one: Run, results: Results, phases: dict[str, float]) -> Line:
+    """Return the line of a run that has ended."""
     fired = [event.name for event in one.history.events().of(FaultInjected)]
     counts = results.counts
     return Line(

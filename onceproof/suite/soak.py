@@ -44,6 +44,22 @@ class Soak:
         return sum(line.verdict == verdict for line in self.lines)
 
     @property
+    def last(self) -> str:
+        """Return the last run in one line."""
+        line = self.lines[-1]
+        audited = f"; audit of its logs: {line.audit}" if line.audit != "valid" else ""
+        return f"{line.scenario}, seed {line.seed}: {line.headline}{audited}"
+
+    def add(self, line: Line, folder: Path) -> None:
+        """Add a run, remove its folder if it and its audit are valid, and rewrite soak.json and soak.md in `folder`."""
+        if line.verdict == line.audit == "valid" and line.folder is not None:
+            shutil.rmtree(line.folder)
+            line = replace(line, folder=None)
+        self.lines.append(line)
+        files.write(folder / "soak.json", json.dumps([asdict(each) for each in self.lines], indent=1) + "\n")
+        files.write(folder / "soak.md", self.summary())
+
+    @property
     def bound(self) -> float | None:
         """Return the upper bound on the probability of a violation in a run, with 95% confidence.
 
@@ -81,12 +97,30 @@ class Soak:
         if self.bound is not None:
             says = f"no violation in {self.count('valid')} valid runs: with 95% confidence, at most {self.bound:.1%}"
             lines.append(f"| probability of a violation in a run | {says} |")
+        lines += self._resources()
         lines += [
             f"| {line.scenario}, seed {line.seed} | {line.headline}: {'; '.join(line.reasons)} |"
             for line in self.lines
             if line.verdict != "valid"
         ]
         return "\n".join(lines) + "\n"
+
+    def _resources(self) -> list[str]:
+        """Return rows about memory, disk and the lag of the verdicts, if they were measured."""
+        lines = [line for line in self.lines if line.memory_mb]
+        if not lines:
+            return []
+        quarter = max(1, len(lines) // 4)
+        rows = []
+        for what, name in (("memory of all processes", "memory_mb"), ("used on the disk", "disk_mb")):
+            first, later = (
+                max((getattr(line, name) for line in some), default=0.0) for some in (lines[:quarter], lines[quarter:])
+            )
+            rows.append(f"| {what} | at most {first:,.0f} MB in the first quarter, {later:,.0f} MB after it |")
+        rows.append(
+            f"| time from the end of a run to its verdict | at most {max(line.lag_s for line in lines):.0f} s |"
+        )
+        return rows
 
 
 def _counted(words: Iterable[str]) -> str:
@@ -122,25 +156,18 @@ def soak(
             raise BadInput(f"{options.folder / 'soak.json'}: the soak to resume has {has}; allowed: {needs}")
 
     def after(run: Run, _results: Results, line: Line) -> None:
-        line = replace(line, audit=_audit(run))
-        if line.verdict == line.audit == "valid":
-            shutil.rmtree(run.folder)
-            line = replace(line, folder=None)
-        done.lines.append(line)
-        files.write(options.folder / "soak.json", json.dumps([asdict(each) for each in done.lines], indent=1) + "\n")
-        files.write(options.folder / "soak.md", done.summary())
-        audited = f"; audit of its logs: {line.audit}" if line.audit != "valid" else ""
-        say(f"{len(done.lines)}/{runs}  {line.scenario}, seed {line.seed}: {line.headline}{audited}")
+        done.add(replace(line, audit=audit_of(run.folder)), options.folder)
+        say(f"{len(done.lines)}/{runs}  {done.last}")
 
     batch.run(wanted[len(done.lines) :], options, after)
     return done
 
 
-def _audit(run: Run) -> str:
+def audit_of(folder: Path) -> str:
     """Return the verdict of an audit of a run's logs; empty if the run ended before they were read."""
     from onceproof.verifiers.audit import audit, copies
 
     try:
-        return audit.audit(copies.of_run(run.folder)).verdict
+        return audit.audit(copies.of_run(folder)).verdict
     except BadInput:
         return ""

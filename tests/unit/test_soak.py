@@ -10,10 +10,11 @@ import pytest
 
 from onceproof.cli import scenarios
 from onceproof.cli.main import main
+from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
-from onceproof.harness.model import plan
-from onceproof.harness.model.scenario import Scenario, parse
+from onceproof.harness.model import plan, targets
+from onceproof.harness.model.scenario import Scenario, load, parse
 from onceproof.harness.record import documents
 from onceproof.suite import batch, matrix, preflight
 from onceproof.suite.batch import Line
@@ -42,6 +43,29 @@ def test_one_period_in_four_is_free_and_no_set_takes_two_nodes_or_a_worker_twice
         assert sum(bool(target) and not target.startswith("worker-") for target in targets) <= 1, faults
         assert all(fault["at_s"] < 30 for fault in faults if fault["at_s"] is not None), faults
     assert 25 < free < 75
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (paths.scenarios_dir() / "soak").glob("*.toml")))
+def test_what_is_drawn_fits_the_pipeline(name: str) -> None:
+    loaded = load(paths.scenarios_dir() / "soak" / f"{name}.toml")
+    faults = [fault.spec for seed in range(60) for fault in plan.make(loaded, seed).faults]
+    assert [wrong for each in faults if (wrong := targets.wrong(each, loaded.workload, loaded.pipeline))] == []
+    roles = {str(getattr(each, "target", "")).partition(":")[0] for each in faults}
+    names, pipeline = {each.name for each in faults}, loaded.pipeline
+    own_ids = pipeline.claim.transactional and pipeline.wiring.transactional_id_scope == "worker"
+    assert ("transaction-coordinator" in roles) == own_ids
+    assert ("database" in roles) == (loaded.workload.database == "postgresql")
+    assert ("refuse-writes" in names) == bool(pipeline.topics)
+    assert ("delete-records" in names) == (not pipeline.in_database)
+    of_nodes = {"kill", "stop", "pause", "log-directory", "reassign"}
+    assert {*of_nodes, "partition", "degrade", "kill-worker", "zombie", "rebalances"} <= names
+
+
+def test_workers_that_leave_are_not_hit_by_another_fault() -> None:
+    for seed in range(300):
+        faults = [fault.spec for fault in plan.make(scenario(1), seed).faults]
+        if any(each.name == "rebalances" for each in faults):
+            assert not [each for each in faults if each.stops or "worker-" in str(getattr(each, "target", ""))[:7]]
 
 
 def soaked(*verdicts: str) -> Soak:
@@ -83,6 +107,19 @@ def test_a_soak_holds_when_nothing_was_found_and_nine_in_ten_were_judged() -> No
     audited.lines[1] = replace(audited.lines[1], audit="invalid")
     assert not audited.held
     assert "| audits of the logs alone | 1 none, 1 invalid |" in audited.summary()
+
+
+def test_what_a_soak_of_hours_used() -> None:
+    assert "memory" not in soaked("valid").summary()
+    soak = soaked(*["valid"] * 8)
+    soak.lines = [
+        replace(line, memory_mb=1000.0 + number, disk_mb=5000.0, lag_s=20.0 + number)
+        for number, line in enumerate(soak.lines)
+    ]
+    summary = soak.summary()
+    assert "| memory of all processes | at most 1,001 MB in the first quarter, 1,007 MB after it |" in summary
+    assert "| used on the disk | at most 5,000 MB in the first quarter, 5,000 MB after it |" in summary
+    assert "| time from the end of a run to its verdict | at most 27 s |" in summary
 
 
 def test_a_soak_of_no_runs_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,10 +209,10 @@ def test_a_matrix_that_is_resumed_keeps_its_results() -> None:
 
 
 def test_a_file_stop_ends_a_batch(tmp_path: Path) -> None:
-    assert not batch._told_to_stop(tmp_path)
+    assert not batch.told_to_stop(tmp_path)
     (tmp_path / "stop").touch()
-    assert batch._told_to_stop(tmp_path)
-    assert not batch._told_to_stop(tmp_path)
+    assert batch.told_to_stop(tmp_path)
+    assert not batch.told_to_stop(tmp_path)
 
 
 @pytest.mark.parametrize("command", [["soak"], ["matrix", "copy-broker-killed"]], ids=["soak", "matrix"])
