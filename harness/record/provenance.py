@@ -49,6 +49,13 @@ def packed_owner(worker: int, incarnation: int, transaction: int) -> int:
     return int(b"%03d%05d%010d" % (worker, incarnation, transaction))
 
 
+def owner(packed: int) -> tuple[int, int, int]:
+    """Return worker, incarnation and transaction of the integer `told_1` of a header."""
+    rest, transaction = divmod(packed, 10 ** _OWNER[2].width)
+    worker, incarnation = divmod(rest, 10 ** _OWNER[1].width)
+    return worker, incarnation, transaction
+
+
 def packed_place_sql(partition: str, offset: str) -> str:
     """Return Spark SQL for the integer `told_0` of a header with an input's partition and offset."""
     return f"{partition} * {10 ** _PLACE[1].width}L + {offset}"

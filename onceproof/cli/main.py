@@ -12,8 +12,11 @@ onceproof matrix SCENARIO… --kafka V,V --client C,C     run all combinations a
 onceproof soak [--count N] [--seed S]   run many plans with random faults and summarise them
 onceproof bench verify [--records N]    measure how long a verdict takes, compared with other readers of the topics
 onceproof bench wire                    measure what the request proxy costs a pipeline
+onceproof bench transactions            measure what transactions cost a producer and a reader
+onceproof bench copy                    measure how fast our workers and others copy a topic in transactions
 onceproof verify RUN                    judge a run's folder again
 onceproof report RUN                    write a run's report again
+onceproof trace RUN --input N           tell the story of one record (or --output, --key, --transactional-id)
 onceproof audit PATH…                   judge transactions from copied log directories (or --run RUN: from a run's logs)
 onceproof images [V]                    build the images that `docker compose up` needs
 onceproof clean [--all] [--dry-run]     remove what interrupted or kept runs left behind, or everything

@@ -20,6 +20,7 @@ from onceproof.cli import (
     matrix,
     run,
     soak,
+    trace,
 )
 from onceproof.cli.commands import BAD_INPUT
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
     matrix.add(subcommands)
     soak.add(subcommands)
     bench.add(subcommands)
+    trace.add(subcommands)
     for name, says, command in (
         ("verify", "judge a run's folder again, without a cluster", commands.verify),
         ("report", "write a run's report again", commands.report),

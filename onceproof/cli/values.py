@@ -24,12 +24,27 @@ def between(low: int, high: int) -> Callable[[str], int]:
 
 
 positive, records, seed = between(1, 100_000), between(1, 1_000_000_000), between(0, 2**63 - 1)
+number = between(0, 10**12 - 1)
+
+
+def hours(text: str) -> float:
+    """A number of hours."""
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3})?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: hours, from 0.001 to 999")
+    return float(text)
 
 
 def client(text: str) -> str:
     """A client library, or one version of it."""
     if not re.fullmatch(CLIENT, text):
         raise argparse.ArgumentTypeError(f"{text!r}: allowed: librdkafka, java, or one version of these: java==3.9.2")
+    return text
+
+
+def claim(text: str) -> str:
+    """A claim that a benchmark measures."""
+    if text not in ("P1", "P2", "P3", "P4"):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: P1, P2, P3, P4")
     return text
 
 
