@@ -76,9 +76,11 @@ class Rebalances:
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that let workers leave for 4 to 7 seconds, after which no fault of the period hits a worker.
 
-        None if one does already, or no group assigns the partitions.
+        None if one does already, if no group assigns the partitions, and for a chain, whose second service reports no
+        assignments.
         """
-        if chance.hit_workers or chance.workload.wiring.assignment != "group":
+        workload = chance.workload
+        if chance.hit_workers or workload.wiring.assignment != "group" or workload.intermediate_topic:
             return None
         chance.workers.clear()
         return {"lasts_s": chance.seconds(4, 7)}

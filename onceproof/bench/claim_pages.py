@@ -15,26 +15,30 @@ from onceproof.bench.claims import CLIENTS, SPREAD, Cell
 from onceproof.report.charts import STYLE
 
 _SAYS = {
-    "P1": (
+    "throughput": (
         "Throughput with transactions, relative to an idempotent producer without",
         "records per second, idempotent",
         "with transactions",
     ),
-    "P2": ("Milliseconds that a transaction adds to the same records", "ms, idempotent", "ms, in a transaction"),
-    "P3": ("Time of a read_committed reader, relative to read_uncommitted", "s, read_uncommitted", "s, read_committed"),
-    "P4": (
+    "cost": ("Milliseconds that a transaction adds to the same records", "ms, idempotent", "ms, in a transaction"),
+    "isolation": (
+        "Time of a read_committed reader, relative to read_uncommitted",
+        "s, read_uncommitted",
+        "s, read_committed",
+    ),
+    "scope": (
         "Throughput of a producer for each partition, relative to one for the worker",
         "records per second, one producer",
         "one for each partition",
     ),
 }
 _COLOURS = ("#2680c2", "#d64545", "#8719e0", "#3a7d44", "#b7791f")
-_AXES = {"P1": ("interval_ms", "bytes"), "P3": ("aborted_percent", "bytes")}
+_AXES = {"throughput": ("interval_ms", "bytes"), "isolation": ("aborted_percent", "bytes")}
 _ACROSS = {
-    "P1": "ms between two commits",
-    "P2": "records, or partitions",
-    "P3": "% of records aborted",
-    "P4": "partitions",
+    "throughput": "ms between two commits",
+    "cost": "records, or partitions",
+    "isolation": "% of records aborted",
+    "scope": "partitions",
 }
 
 
@@ -58,8 +62,8 @@ def table(cells: Sequence[Cell]) -> str:
     _, before, after = _SAYS[claim]
     settings = list(cells[0].setting)
     heads = ["client", *(each.replace("_", " ") for each in settings), before, after]
-    heads += ["difference in ms" if claim == "P2" else "ratio", "95% interval"]
-    if claim == "P4":
+    heads += ["difference in ms" if claim == "cost" else "ratio", "95% interval"]
+    if claim == "scope":
         heads += ["MB", "connections"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for each in cells:
@@ -90,8 +94,8 @@ def _plot(claim: str, cells: Sequence[Cell], file: Path) -> None:
         for panel, client in zip(panels[0], clients, strict=True):
             _lines(panel, claim, [cell for cell in cells if cell.client == client])
             panel.set_title(client, loc="left")
-        panels[0][0].set_ylabel("ms" if claim == "P2" else "ratio")
-        if claim != "P4":  # one line only
+        panels[0][0].set_ylabel("ms" if claim == "cost" else "ratio")
+        if claim != "scope":  # one line only
             panels[0][-1].legend(frameon=False)
         figure.suptitle(_SAYS[claim][0], x=0.01, ha="left", fontsize=10)
         figure.tight_layout()
@@ -107,9 +111,9 @@ def _lines(panel: Axes, claim: str, cells: Sequence[Cell]) -> None:
         middle = [each.median for each in effects]
         colour = _COLOURS[number % len(_COLOURS)]
         panel.errorbar(list(points), middle, yerr=errors, marker="o", ms=3, lw=1, capsize=2, color=colour, label=label)
-    if claim != "P3":
+    if claim != "isolation":
         panel.set_xscale("log")
-    panel.axhline(0 if claim == "P2" else 1, color="#9aa5b1", lw=0.8)
+    panel.axhline(0 if claim == "cost" else 1, color="#9aa5b1", lw=0.8)
     panel.set_xlabel(_ACROSS[claim])
 
 
@@ -118,9 +122,9 @@ def _series(claim: str, cells: Sequence[Cell]) -> Mapping[str, dict[float, Cell]
     found: dict[str, dict[float, Cell]] = {}
     for cell in cells:
         setting = {name: int(value) for name, value in cell.setting.items()}
-        if claim == "P4":
+        if claim == "scope":
             found.setdefault("", {})[setting["partitions"]] = cell
-        elif claim == "P2":
+        elif claim == "cost":
             if setting["partitions"] == 1:
                 found.setdefault("records, on one partition", {})[setting["records"]] = cell
             if setting["records"] == SPREAD:

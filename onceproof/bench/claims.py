@@ -2,18 +2,19 @@
 
     onceproof bench transactions
 
-    P1    records of 1 KB and a commit every 100 ms cost about 3% of the throughput
-    P2    the cost of a transaction does not depend on the number of records in it
-    P3    a read_committed reader is as fast as a read_uncommitted one
-    P4    a producer for each partition needs more connections and memory than one for each worker, and is slower
+    throughput    records of 1 KB and a commit every 100 ms cost about 3% of the throughput
+    cost          the cost of a transaction does not depend on the number of records in it
+    isolation     a read_committed reader is as fast as a read_uncommitted one
+    scope         a producer for each partition needs more connections and memory than one for each worker, and is
+                  slower
 
-P1 to P3 are from "Transactions in Apache Kafka" (Mehta and Gustafson, 2017), P4 from KIP-447. Each claim is measured in
-cells: one client with one setting. A cell has several pairs, which are measured in turns (`onceproof.bench.clients`).
-All traffic goes through the lanes of one cluster with three brokers; topics have three replicas, and two must be in
-sync.
+The first three are from "Transactions in Apache Kafka" (Mehta and Gustafson, 2017), the last from KIP-447. Each claim
+is measured in cells: one client with one setting. A cell has several pairs, which are measured in turns
+(`onceproof.bench.clients`). All traffic goes through the lanes of one cluster with three brokers; topics have three
+replicas, and two must be in sync.
 
     <folder>/transactions.json    every pair
-    <folder>/transactions.md      the tables, and <folder>/P1.svg to P4.svg the plots
+    <folder>/transactions.md      the tables; <folder>/CLAIM.svg are the plots
 """
 
 import json
@@ -50,8 +51,8 @@ Measure = Callable[[str, Asked], tuple[list[Mapping[str, float]], float, float]]
 class Cell:
     """One client with one setting: what was measured in each pair, `without` and `with`.
 
-    `pairs` are of P1 records per second, of P2 milliseconds, of P3 seconds, and of P4 records per second. For P4,
-    `peaks` is the peak memory in MB and the largest number of connections, without and with.
+    `pairs` are milliseconds of `cost`, seconds of `isolation`, and otherwise records per second. For `scope`, `peaks` is
+    the peak memory in MB and the largest number of connections, without and with.
     """
 
     claim: str
@@ -62,8 +63,8 @@ class Cell:
 
     @property
     def effect(self) -> Interval:
-        """What transactions change: of P2 in milliseconds, of the others as a ratio, with divided by without."""
-        if self.claim == "P2":
+        """What transactions change: of `cost` in milliseconds, of the others as a ratio, with divided by without."""
+        if self.claim == "cost":
             return interval([after - before for before, after in self.pairs])
         return interval([after / before for before, after in self.pairs])
 
@@ -89,7 +90,7 @@ def measure(sweep: Sweep, claims: Sequence[str], progress: Progress) -> Iterator
     spec = ClusterSpec()
     with pool.lease(spec, keep=False, say=progress.say) as cluster:
         runner = _Runner(cluster, spec.version)
-        cells = {"P1": throughput, "P2": cost, "P3": reading, "P4": scopes}
+        cells = {"throughput": throughput, "cost": cost, "isolation": reading, "scope": scopes}
         for claim in claims:
             for client in sweep.clients:
                 progress.phase(f"measure {claim} with {client}")
@@ -101,7 +102,7 @@ def measure(sweep: Sweep, claims: Sequence[str], progress: Progress) -> Iterator
 def described(cell: Cell) -> str:
     """Return a cell in one line."""
     setting = ", ".join(f"{name} {value}" for name, value in cell.setting.items())
-    unit, effect = " ms" if cell.claim == "P2" else "", cell.effect
+    unit, effect = " ms" if cell.claim == "cost" else "", cell.effect
     return f"{cell.claim} {cell.client}, {setting}: {effect.median:.3g}{unit} ({effect.low:.3g} to {effect.high:.3g})"
 
 
@@ -148,38 +149,40 @@ class _Runner:
 
 
 def throughput(sweep: Sweep, client: str, runner: _Runner) -> Iterator[Cell]:
-    """Yield P1: sizes of records by the time between two commits."""
+    """Yield `throughput`: sizes of records by the time between two commits."""
     for size in sweep.sizes:
         for interval_ms in sweep.intervals_ms:
             asked = {"what": "throughput", "topic": runner.topic(6), "bytes": size, "interval_ms": interval_ms}
             pairs = runner.pairs(client, {**asked, "pairs": sweep.pairs, "seconds": sweep.seconds})
             setting = {"bytes": size, "interval_ms": interval_ms}
-            yield Cell(claim="P1", client=client, setting=setting, pairs=pairs)
+            yield Cell(claim="throughput", client=client, setting=setting, pairs=pairs)
 
 
 def cost(sweep: Sweep, client: str, runner: _Runner) -> Iterator[Cell]:
-    """Yield P2: records in a transaction on one partition, then partitions in a transaction of as many records."""
+    """Yield `cost`: records in a transaction on one partition, then partitions in a transaction of as many records."""
     settings = [(records, 1) for records in sweep.in_transaction]
     settings += [(SPREAD, partitions) for partitions in sweep.partitions if partitions > 1]
     for records, partitions in settings:
         asked = {"what": "cost", "topic": runner.topic(partitions), "records": records, "partitions": partitions}
         pairs = runner.pairs(client, {**asked, "pairs": 5 * sweep.pairs})
-        yield Cell(claim="P2", client=client, setting={"records": records, "partitions": partitions}, pairs=pairs)
+        yield Cell(claim="cost", client=client, setting={"records": records, "partitions": partitions}, pairs=pairs)
 
 
 def reading(sweep: Sweep, client: str, runner: _Runner) -> Iterator[Cell]:
-    """Yield P3: sizes of records by the share of transactions that were aborted."""
+    """Yield `isolation`: sizes of records by the share of transactions that were aborted."""
     for size in sweep.sizes[:2]:
         for percent in sweep.aborted_percent:
             aborted = sweep.records * percent // 100
             log = {"topic": runner.topic(6), "bytes": size, "committed": sweep.records - aborted, "aborted": aborted}
             runner.run("librdkafka", {**log, "what": "fill"})
             pairs = runner.pairs(client, {**log, "what": "read", "pairs": sweep.pairs})
-            yield Cell(claim="P3", client=client, setting={"bytes": size, "aborted_percent": percent}, pairs=pairs)
+            yield Cell(
+                claim="isolation", client=client, setting={"bytes": size, "aborted_percent": percent}, pairs=pairs
+            )
 
 
 def scopes(sweep: Sweep, client: str, runner: _Runner) -> Iterator[Cell]:
-    """Yield P4: the number of partitions, with one producer (without) and one for each partition (with)."""
+    """Yield `scope`: the number of partitions, with one producer (without) and one for each partition (with)."""
     for partitions in sweep.producers:
         asked = {"what": "scope", "topic": runner.topic(partitions), "partitions": partitions, "records": 10}
         once = partial(runner.run, client)
@@ -191,7 +194,7 @@ def scopes(sweep: Sweep, client: str, runner: _Runner) -> Iterator[Cell]:
         peaks = [(max(mb for _, mb, _ in turns), max(count for _, _, count in turns)) for turns in found.values()]
         pairs = list(zip(*rates, strict=True))
         yield Cell(
-            claim="P4", client=client, setting={"partitions": partitions}, pairs=pairs, peaks=(peaks[0], peaks[1])
+            claim="scope", client=client, setting={"partitions": partitions}, pairs=pairs, peaks=(peaks[0], peaks[1])
         )
 
 

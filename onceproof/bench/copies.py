@@ -1,4 +1,4 @@
-"""Measure how fast a topic is copied in transactions, by our workers and by others, through the same lane (P5).
+"""Measure how fast a topic is copied in transactions, by our workers and by others, through the same lane.
 
     onceproof bench copy --records 200_000
 

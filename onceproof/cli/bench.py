@@ -17,7 +17,7 @@ def add(subcommands: Any) -> None:
         "--records",
         type=values.records,
         metavar="N",
-        help="number of inputs (default: 1_000_000; copy: 200_000), or of records that P3 reads (300_000)",
+        help="number of inputs (default: 1_000_000; copy: 200_000), or records of the claim isolation (300_000)",
     )
     bench.add_argument(
         "--sizes",
@@ -37,9 +37,9 @@ def add(subcommands: Any) -> None:
     bench.add_argument(
         "--claims",
         type=values.listed(values.claim),
-        default=["P1", "P2", "P3", "P4"],
-        metavar="P,P",
-        help="what transactions measures: P1, P2, P3, P4 (default: all)",
+        default=["throughput", "cost", "isolation", "scope"],
+        metavar="C,C",
+        help="what transactions measures: throughput, cost, isolation, scope (default: all)",
     )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
     bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)

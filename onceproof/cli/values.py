@@ -43,8 +43,8 @@ def client(text: str) -> str:
 
 def claim(text: str) -> str:
     """A claim that a benchmark measures."""
-    if text not in ("P1", "P2", "P3", "P4"):
-        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: P1, P2, P3, P4")
+    if text not in ("throughput", "cost", "isolation", "scope"):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: throughput, cost, isolation, scope")
     return text
 
 

@@ -37,9 +37,10 @@ def test_every_claim_about_transactions_is_measured_with_both_clients() -> None:
         aborted_percent=(10,),
         producers=(4,),
     )
-    cells = list(claims.measure(sweep, ["P1", "P2", "P3", "P4"], Progress(quiet=True)))
+    names = ("throughput", "cost", "isolation", "scope")
+    cells = list(claims.measure(sweep, names, Progress(quiet=True)))
     measured = {(each.claim, each.client) for each in cells}
-    assert measured == {(claim, client) for claim in ("P1", "P2", "P3", "P4") for client in claims.CLIENTS}
+    assert measured == {(claim, client) for claim in names for client in claims.CLIENTS}
     for each in cells:
         assert all(before > 0 and after > 0 for before, after in each.pairs)
     for one, apart in (each.peaks for each in cells if each.peaks):

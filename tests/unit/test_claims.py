@@ -21,17 +21,17 @@ def test_an_interval_lies_between_two_of_the_values() -> None:
 
 
 def cell(claim: str, before: float, after: float, **setting: int) -> Cell:
-    peaks = ((14.0, 4.0), (62.0, 176.0)) if claim == "P4" else None
+    peaks = ((14.0, 4.0), (62.0, 176.0)) if claim == "scope" else None
     return Cell(claim=claim, client="java", setting=setting, pairs=[(before, after)] * 6, peaks=peaks)
 
 
 def test_tables_and_plots_of_every_claim(tmp_path: Path) -> None:
     cells = [
-        cell("P1", 1000.0, 970.0, bytes=1000, interval_ms=100),
-        cell("P2", 3.0, 31.5, records=10, partitions=1),
-        cell("P2", 3.0, 51.5, records=SPREAD, partitions=8),
-        cell("P3", 1.0, 1.25, bytes=100, aborted_percent=10),
-        cell("P4", 3400.0, 850.0, partitions=64),
+        cell("throughput", 1000.0, 970.0, bytes=1000, interval_ms=100),
+        cell("cost", 3.0, 31.5, records=10, partitions=1),
+        cell("cost", 3.0, 51.5, records=SPREAD, partitions=8),
+        cell("isolation", 1.0, 1.25, bytes=100, aborted_percent=10),
+        cell("scope", 3400.0, 850.0, partitions=64),
     ]
     text = claim_pages.write(cells, tmp_path)
     assert "| java | 1000 | 100 | 1,000 | 970 | 0.97 | 0.97 to 0.97 |" in text
@@ -39,6 +39,6 @@ def test_tables_and_plots_of_every_claim(tmp_path: Path) -> None:
     assert "| java | 100 | 10 | 1 | 1.25 | 1.25 | 1.25 to 1.25 |" in text
     assert "| java | 64 | 3,400 | 850 | 0.25 | 0.25 to 0.25 | 14 → 62 | 4 → 176 |" in text
     assert (tmp_path / "transactions.md").read_text() == text
-    for claim in ("P1", "P2", "P3", "P4"):
+    for claim in ("throughput", "cost", "isolation", "scope"):
         assert "<svg" in (tmp_path / f"{claim}.svg").read_text()
-    assert f"partitions, {SPREAD:,} records" in (tmp_path / "P2.svg").read_text()
+    assert f"partitions, {SPREAD:,} records" in (tmp_path / "cost.svg").read_text()

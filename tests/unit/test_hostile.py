@@ -404,7 +404,7 @@ OPTIONS = [
     (["soak", "/none"], "/none: no such scenario"),
     (["bench", "fly"], "invalid choice: 'fly'"),
     (["bench", "transactions", "--rounds", "5"], "--rounds: 5; allowed with transactions: at least 6"),
-    (["bench", "transactions", "--claims", "P9"], "--claims: 'P9': allowed: P1, P2, P3, P4"),
+    (["bench", "transactions", "--claims", "P9"], "--claims: 'P9': allowed: throughput, cost, isolation, scope"),
     (["bench", "verify", "--records", HUGE], "--records: "),
     (["bench", "verify", "--sizes", "63"], "--sizes: '63': allowed: sizes from 64 to 1000000 bytes"),
     (["bench", "verify", "--runs", "/dev/null"], "/dev/null: cannot be written: "),

@@ -58,7 +58,8 @@ def test_what_is_drawn_fits_the_pipeline(name: str) -> None:
     assert ("refuse-writes" in names) == bool(pipeline.topics)
     assert ("delete-records" in names) == (not pipeline.in_database)
     of_nodes = {"kill", "stop", "pause", "log-directory", "reassign"}
-    assert {*of_nodes, "partition", "degrade", "kill-worker", "zombie", "rebalances"} <= names
+    assert {*of_nodes, "partition", "degrade", "kill-worker", "zombie"} <= names
+    assert ("rebalances" in names) == (not pipeline.intermediate_topic)
 
 
 def test_workers_that_leave_are_not_hit_by_another_fault() -> None:
