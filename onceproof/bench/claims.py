@@ -51,8 +51,8 @@ Measure = Callable[[str, Asked], tuple[list[Mapping[str, float]], float, float]]
 class Cell:
     """One client with one setting: what was measured in each pair, `without` and `with`.
 
-    `pairs` are milliseconds of `cost`, seconds of `isolation`, and otherwise records per second. For `scope`, `peaks` is
-    the peak memory in MB and the largest number of connections, without and with.
+    `pairs` are milliseconds of `cost`, seconds of `isolation`, and otherwise records per second. For `scope`, `peaks`
+    is the peak memory in MB and the largest number of connections, without and with.
     """
 
     claim: str
