@@ -76,13 +76,13 @@ class UncleanElection:
             cluster.admin.set_topic_config(topic, "unclean.leader.election.enable", "true")
         context.note(FaultTarget(fault=fault.id, role=fault.spec.target, node=node))
         cluster.kill(node)
-        until(f"broker{behind} to be out of the ISR", lambda: behind not in state().isr, deadline_s=_DEADLINE_S)
+        until(f"{node} to be out of the ISR", lambda: behind not in state().isr, deadline_s=_DEADLINE_S)
         time.sleep(_BEHIND_S)
         isr = state().isr
         for each in others:
             cluster.kill(f"broker{each}")
         cluster.start(node)
-        until(f"broker{behind} to be the only one", lambda: cluster.admin.brokers() == [behind], deadline_s=_DEADLINE_S)
+        until(f"{node} to be the only one", lambda: cluster.admin.brokers() == [behind], deadline_s=_DEADLINE_S)
 
         def note(step: str) -> None:
             leader = state().leader

@@ -1,6 +1,7 @@
 """The tables and plots of the claims that `onceproof bench transactions` measures."""
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -67,7 +68,7 @@ def table(cells: Sequence[Cell]) -> str:
         heads += ["MB", "connections"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for each in cells:
-        medians = [_number(_median(each, side)) for side in (0, 1)]
+        medians = [_number(statistics.median_high(side)) for side in zip(*each.pairs, strict=True)]
         effect = each.effect
         shown = [each.client, *map(str, each.setting.values()), *medians]
         shown += [_number(effect.median), f"{_number(effect.low)} to {_number(effect.high)}"]
@@ -75,11 +76,6 @@ def table(cells: Sequence[Cell]) -> str:
             shown += [f"{before:,.0f} → {after:,.0f}" for before, after in zip(*each.peaks, strict=True)]
         lines.append(f"| {' | '.join(shown)} |")
     return "\n".join(lines) + "\n"
-
-
-def _median(cell: Cell, side: int) -> float:
-    ordered = sorted(pair[side] for pair in cell.pairs)
-    return ordered[len(ordered) // 2]
 
 
 def _number(value: float) -> str:

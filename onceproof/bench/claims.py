@@ -19,9 +19,8 @@ replicas, and two must be in sync.
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,19 @@ import psutil
 from onceproof.bench import baselines
 from onceproof.bench.paired import Interval, interval
 from onceproof.harness.artifacts import jars
-from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.memory import resident_mb
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster import pool, topology
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.model.spec import ClusterSpec
+from onceproof.run import ready
 
 CLIENTS = ("librdkafka", "java")
 LIBRDKAFKA = (sys.executable, "-P", "-m", "onceproof.bench.clients.librdkafka")
 _JAVA = Path(__file__).parent / "clients" / "JavaClient.java"
 _TOPIC = {"min.insync.replicas": "2", "retention.ms": "-1", "file.delete.delay.ms": "1000"}
-_DEADLINE_S = 60.0
 SPREAD = 1_000  # records of a transaction on several partitions
 Asked = dict[str, Any]
-Measure = Callable[[str, Asked], tuple[list[Mapping[str, float]], float, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +125,7 @@ class _Runner:
         self._number += 1
         name = f"bench-{self._number}"
         admin.create_topics([name], partitions=partitions, replicas=3, config=_TOPIC)
-
-        def led() -> bool:
-            states = admin.partitions(name).values()
-            return len(states) == partitions and all(each.leader and len(each.isr) == 3 for each in states)
-
-        until("leaders and in-sync replicas of a new topic", led, deadline_s=_DEADLINE_S)
+        ready.await_leaders(admin, [name], partitions=partitions, replicas=3)
         return name
 
     def run(self, client: str, asked: Asked) -> tuple[list[Mapping[str, float]], float, float]:
@@ -185,11 +177,10 @@ def scopes(sweep: Sweep, client: str, runner: _Runner) -> Iterator[Cell]:
     """Yield `scope`: the number of partitions, with one producer (without) and one for each partition (with)."""
     for partitions in sweep.producers:
         asked = {"what": "scope", "topic": runner.topic(partitions), "partitions": partitions, "records": 10}
-        once = partial(runner.run, client)
         found: dict[str, list[tuple[list[Mapping[str, float]], float, float]]] = {"worker": [], "partition": []}
         for turn in range(sweep.pairs):
             for scope in ("worker", "partition") if turn % 2 else ("partition", "worker"):
-                found[scope].append(once({**asked, "scope": scope, "seconds": sweep.seconds}))
+                found[scope].append(runner.run(client, {**asked, "scope": scope, "seconds": sweep.seconds}))
         rates = [[lines[0]["rate"] for lines, _, _ in turns] for turns in found.values()]
         peaks = [(max(mb for _, mb, _ in turns), max(count for _, _, count in turns)) for turns in found.values()]
         pairs = list(zip(*rates, strict=True))

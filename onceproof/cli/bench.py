@@ -91,12 +91,12 @@ def _transactions(options: argparse.Namespace) -> int:
     _enough(options)
     given = {"records": options.records, "sizes": options.sizes, "pairs": options.rounds}
     sweep = claims.Sweep(**{name: value for name, value in given.items() if value is not None})
-    cells = []
+    cells, text = [], ""
     with Progress(quiet=options.quiet) as progress:
         for cell in claims.measure(sweep, options.claims, progress):
             cells.append(cell)
-            claim_pages.write(cells, options.runs)
-    commands.say(claim_pages.write(cells, options.runs))
+            text = claim_pages.write(cells, options.runs)
+    commands.say(text)
     return commands.AS_EXPECTED
 
 

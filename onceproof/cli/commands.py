@@ -34,7 +34,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def verify(options: argparse.Namespace) -> int:
     """Judge a run's folder again, print the verdict, and write its report."""
-    _run_folder(options.run)
+    run_folder(options.run)
     from onceproof.report import report
     from onceproof.suite import preflight
     from onceproof.verifiers.verify import verify
@@ -55,7 +55,7 @@ def verify(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write the report of a run's folder again, and print its path."""
-    _run_folder(options.run)
+    run_folder(options.run)
     from onceproof.report import report
 
     say(str(report.write(options.run)))
@@ -118,7 +118,7 @@ def clean(options: argparse.Namespace) -> int:
     return AS_EXPECTED
 
 
-def _run_folder(folder: Path) -> None:
+def run_folder(folder: Path) -> None:
     """Raise BadInput when there is no such folder."""
     try:
         there = folder.is_dir()

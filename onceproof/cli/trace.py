@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onceproof.cli import commands, values
-from onceproof.harness.base.errors import BadInput
 
 if TYPE_CHECKING:
     from onceproof.report.trace import Story
@@ -41,8 +40,7 @@ def command(options: argparse.Namespace) -> int:
     """Print the stories that were asked for."""
     from onceproof.report import trace
 
-    if not options.run.is_dir():
-        raise BadInput(f"{options.run}: no such folder; a run's folder looks like runs/<name>-<seed>-<time>")
+    commands.run_folder(options.run)
     folder = trace.Folder(options.run)
     if options.input is not None:
         stories = [trace.of_input(folder, options.input)]

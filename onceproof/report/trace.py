@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from onceproof.harness.base.errors import BadInput
-from onceproof.harness.model import declaration, plan
+from onceproof.harness.model import declaration
 from onceproof.harness.record import collected, history, payload, results
 from onceproof.harness.record.events import Invoked, Outcome, PositionReset, RecordsDeleted
 from onceproof.harness.record.provenance import owner
@@ -55,9 +55,7 @@ class Folder:
         self.facts = collected.read(path, missing="the run ended before its tables were collected")
         self.events = history.read(path / "history.jsonl")
         self.workload = declaration.read(path)
-        self.seed = plan.read(path / "plan.json").seed
         self.start = self.events[0].at if self.events else 0.0
-        self._topics = {each["topic"] for each in self.facts["partitions"]}
         self._prefix: str = self.facts["partitions"][0]["topic"].removesuffix("input")
 
     def rows(self, pattern: str, condition: Any, order: Sequence[str] = ()) -> list[Row]:

@@ -3,13 +3,14 @@
 import json
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import DeadlineError, WorkloadError
+from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Prepared
 from onceproof.harness.context.fault import fault as fault_named
@@ -60,10 +61,15 @@ def make_topics(context: FaultContext, *, replicas: int = 3) -> None:
     count = context.plan.scenario.workload.partitions
     config = _TOPIC_CONFIG | {"min.insync.replicas": str(min(2, replicas))}
     admin.create_topics(topics, partitions=count, replicas=replicas, config=config)
+    await_leaders(admin, topics, partitions=count, replicas=replicas)
+
+
+def await_leaders(admin: Admin, topics: Sequence[str], *, partitions: int, replicas: int) -> None:
+    """Wait until new topics have leaders, and all replicas are in sync. Raises DeadlineError when they are not."""
 
     def led() -> bool:
         states = [state for topic in topics for state in admin.partitions(topic).values()]
-        return len(states) == count * len(topics) and all(s.leader and len(s.isr) == replicas for s in states)
+        return len(states) == partitions * len(topics) and all(s.leader and len(s.isr) == replicas for s in states)
 
     until("leaders and in-sync replicas of the new topics", led, deadline_s=DEADLINE_S)
 
