@@ -14,6 +14,7 @@ chaos: setup
 	$(VENV)/onceproof run copy-under-fire $(SEED_OPTION)
 
 test: setup
+	@bash $(CI)/browser.sh
 	$(VENV)/pytest tests/unit tests/mutants tests/chaos -m "not long" $(if $(SEED),--chaos-seed=$(SEED))
 
 unit: tools

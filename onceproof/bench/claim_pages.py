@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -13,8 +14,23 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from onceproof.bench.claims import CLIENTS, SPREAD, Cell
-from onceproof.report.charts import STYLE
 
+_INK, _FAINT = "#1f2933", "#9aa5b1"
+_STYLE: Any = {
+    "svg.fonttype": "none",  # text remains text, which can be searched
+    "svg.hashsalt": "onceproof",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": _FAINT,
+    "axes.labelcolor": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "axes.grid": True,
+    "grid.color": "#e4e7eb",
+    "grid.linewidth": 0.6,
+}
 _SAYS = {
     "throughput": (
         "Throughput with transactions, relative to an idempotent producer without",
@@ -85,7 +101,7 @@ def _number(value: float) -> str:
 def _plot(claim: str, cells: Sequence[Cell], file: Path) -> None:
     """Draw the effect over the setting that grows, with a panel for each client and a line for each other setting."""
     clients = [each for each in CLIENTS if any(cell.client == each for cell in cells)]
-    with plt.rc_context(STYLE):
+    with plt.rc_context(_STYLE):
         figure, panels = plt.subplots(1, len(clients), figsize=(9, 3.2), sharey=True, squeeze=False)
         for panel, client in zip(panels[0], clients, strict=True):
             _lines(panel, claim, [cell for cell in cells if cell.client == client])

@@ -39,9 +39,10 @@ def _place(text: str) -> tuple[str, int, int]:
 def command(options: argparse.Namespace) -> int:
     """Print the stories that were asked for."""
     from onceproof.report import trace
+    from onceproof.report.folder import Folder
 
     commands.run_folder(options.run)
-    folder = trace.Folder(options.run)
+    folder = Folder(options.run)
     if options.input is not None:
         stories = [trace.of_input(folder, options.input)]
     elif options.output is not None:

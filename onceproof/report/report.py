@@ -5,6 +5,7 @@ the history up to that point.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,25 @@ from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import plan
 from onceproof.harness.record import history, manifest, own_errors, results
-from onceproof.harness.record.events import ClientFailed, FaultBegins, FaultTarget, Outcome, RequestEvent, Started
+from onceproof.harness.record.events import (
+    Began,
+    ClientFailed,
+    FaultBegins,
+    FaultTarget,
+    Outcome,
+    RequestEvent,
+    Started,
+)
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Results
-from onceproof.report import charts
+from onceproof.report import embedded, explained, timeline
 from onceproof.report.junit import Case, junit
+from onceproof.report.timeline import FaultSpan
 
 _PHASES = TypeAdapter(dict[str, float])
 _PHASES_BYTES_MAX = 1_000_000
+_PAGE = Path(__file__).parent / "page"
+_SCRIPTS = ("base.js", "lanes.js", "curves.js", "follow.js", "main.js")
 _SAID_BYTES, _SAID_LINES = 4_000, 8  # of each process of an application
 
 
@@ -38,14 +50,20 @@ def write(folder: Path) -> Path:
     scenario = plan.read(folder / "plan.json").scenario
     events = history.read(folder / "history.jsonl")
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.FileSystemLoader(_PAGE), autoescape=True, undefined=jinja2.StrictUndefined
     )
+    spans = timeline.faults(events)
     page = environment.get_template("report.html.j2").render(
         results=judged,
         about=scenario.about.strip(),
         start=events[0].at,
-        timeline=charts.timeline(events) if events.first(Outcome) else "",
-        faults=_faults(events),
+        data=embedded.of(events, folder) if events.first(Began) else "",
+        style=_text("uplot/uPlot.min.css", "style.css"),
+        script=_text("uplot/uPlot.iife.min.js", *_SCRIPTS),
+        tables=(folder / "tables" / "collect.json").exists(),
+        explained=explained.of(judged, timeline.transactions(events), spans, events[0].at),
+        longest=timeline.longest_without(events),
+        faults=_faults(events, spans),
         requests=_requests(events),
         workers=_workers(events),
         own_errors=_own_errors(events),
@@ -56,6 +74,11 @@ def write(folder: Path) -> Path:
     files.write(target, page)
     files.write(cases, junit("onceproof", [_case(judged)]))
     return target
+
+
+def _text(*names: str) -> str:
+    """Return parts of the page, one after the other."""
+    return "\n".join((_PAGE / name).read_text(encoding="utf-8") for name in names)
 
 
 def _classes(results: Results) -> dict[str, list[str]]:
@@ -91,16 +114,22 @@ def _phases(path: Path) -> dict[str, float]:
         return {}
 
 
-def _faults(events: Events) -> list[dict[str, Any]]:
-    """Return the rows of the table of faults: their spans, the open transactions, and the errors that followed."""
+def _faults(events: Events, spans: Sequence[FaultSpan]) -> list[dict[str, Any]]:
+    """Return the rows of the table of faults: their spans, the open transactions, and what followed."""
     return [
         {
             "span": span,
             "open": _open_count(events.first(FaultBegins, fault=span.id)),
             "met": _errors_met(events.first(FaultTarget, fault=span.id), events),
+            "first_commit": _seconds(span.first_commit_s),
+            "after_healing": _seconds(span.after_healing_s),
         }
-        for span in charts.fault_spans(events)
+        for span in spans
     ]
+
+
+def _seconds(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"
 
 
 def _errors_met(target: FaultTarget | None, events: Events) -> str:

@@ -5,29 +5,27 @@
     trace.of_key(folder, b"k240")                the inputs with this key
     trace.of_transactional_id(folder, "op-…-worker-0")
 
-The tables are read with PyArrow and its filters, without Spark. A story says what the witnesses say, in the order in
-which a record passes them: the generator's ledger, the log of the input, the workers or the requests of an application,
-the log of the outputs with its markers, the readers, and the committed offsets. It judges nothing; the last steps are
-what the verdict found about the same record.
+A story says what the witnesses say, in the order in which a record passes them: the generator's ledger, the log of the
+input, the workers or the requests of an application, the log of the outputs with its markers, the readers, and the
+committed offsets. It judges nothing; the last steps are what the verdict found about the same record. The report tells
+the same stories in the browser (`page/follow.js`), from the facts that it contains.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from onceproof.harness.base.errors import BadInput
-from onceproof.harness.model import declaration
-from onceproof.harness.record import collected, history, payload, results
-from onceproof.harness.record.events import Invoked, Outcome, PositionReset, RecordsDeleted
+from onceproof.harness.record import payload
 from onceproof.harness.record.provenance import owner
+from onceproof.report import facts
+from onceproof.report.facts import Fact, Place
+from onceproof.report.folder import Folder, Row
 
-Row = Mapping[str, Any]
 KEYS_MAX = 20  # inputs with a key, of which the story is told
+NO_OUTPUT = "no output of it is visible under read_committed"
+NOT_COVERED = "no committed offset covers it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,69 +45,28 @@ class Story:
     steps: Sequence[Step]
 
 
-class Folder:
-    """A run's folder, of which rows are read. Raises BadInput when it has no tables, or damaged ones."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.facts = collected.read(path, missing="the run ended before its tables were collected")
-        self.events = history.read(path / "history.jsonl")
-        self.workload = declaration.read(path)
-        self.start = self.events[0].at if self.events else 0.0
-        self._prefix: str = self.facts["partitions"][0]["topic"].removesuffix("input")
-
-    def rows(self, pattern: str, condition: Any, order: Sequence[str] = ()) -> list[Row]:
-        """Return the rows of a table's files for which a condition of PyArrow holds."""
-        found: list[Row] = []
-        for table in sorted(self.path.glob(pattern)):  # Spark writes a table as a folder, with one for each topic in it
-            frame = ds.dataset(str(table), format="parquet", partitioning="hive")
-            found += frame.to_table(filter=condition).to_pylist()
-        return sorted(found, key=lambda row: [row[name] for name in order])
-
-    def topic(self, role: str) -> str:
-        """Return the name on the cluster of a topic, from the workload's own name of it."""
-        return self._prefix + role
-
-    def role(self, topic: str) -> str:
-        """Return the workload's own name of a topic."""
-        return topic.removeprefix(self._prefix)
-
-    def batch(self, role: str, partition: int, offset: int) -> Row | None:
-        """Return the batch of the leader's log that has an offset; None if it is gone."""
-        leader = next((each["leader"] for each in self.facts["partitions"] if self._is(each, role, partition)), None)
-        inside = (ds.field("first") <= offset) & (ds.field("last") >= offset) & (ds.field("broker") == leader)
-        at = (ds.field("topic") == self.topic(role)) & (ds.field("partition") == partition)
-        found = self.rows("tables/batches.parquet", at & inside) if leader else []
-        return found[0] if found else None
-
-    def _is(self, pinned: Row, role: str, partition: int) -> bool:
-        return bool(pinned["topic"] == self.topic(role) and pinned["partition"] == partition)
-
-    @cached_property
-    def findings(self) -> Sequence[results.Finding]:
-        """The findings of the verdict; none if there is no verdict."""
-        file = self.path / "results.json"
-        return results.read(file).findings if file.exists() else ()
-
-
 def of_input(folder: Folder, number: int) -> Story:
     """Return the story of an input. Raises BadInput when no input has this number."""
-    sent = folder.rows("ledger/sent-*.parquet", ds.field("number") == number)
-    stored = folder.rows("tables/inputs.parquet", ds.field("number") == number, ("partition", "offset"))
+    mine = ds.field("number") == number
+    sent = folder.rows("ledger/sent-*.parquet", mine)
+    stored = folder.rows("tables/inputs.parquet", mine, ("partition", "offset"))
     if not sent and not stored:
         raise BadInput(f"{folder.path}: no input has the number {number}")
     places = sorted({(row["partition"], row["offset"]) for row in (*sent, *stored) if row["offset"] is not None})
-    steps = [_sent(row) for row in sent]
-    for partition, offset in places:
-        steps += _in_log(folder, "input", partition, offset)
-        steps += _fetched(folder, partition, offset)
-    outputs = folder.rows("tables/outputs.parquet", ds.field("number") == number, ("topic", "partition", "offset"))
+    steps = [Step(witness="generator", says=said_of_sending(row)) for row in sent]
+    told = [facts.of(folder, ("input", *place)) for place in places]
+    for of_place in told:
+        steps += [_step(fact) for fact in of_place if fact.witness != "group"]
+    outputs = folder.rows("tables/outputs.parquet", mine, ("topic", "partition", "offset"))
     if not outputs:
-        steps.append(Step(witness="outputs", says="no output of it is visible under read_committed"))
+        steps.append(Step(witness="outputs", says=NO_OUTPUT))
     for row in outputs:
         steps += _output(folder, row)
-    for partition, offset in places:
-        steps += _covered(folder, partition, offset)
+    for of_place in told:
+        covered = [_step(fact) for fact in of_place if fact.witness == "group"]
+        if not covered and facts.without_cover(folder):
+            covered = [Step(witness="group", says=NOT_COVERED)]
+        steps += covered
     steps += _found(folder, number, places)
     return Story(title=f"input {number}", steps=steps)
 
@@ -119,13 +76,13 @@ def of_output(folder: Folder, role: str, partition: int, offset: int) -> Story:
     at = (ds.field("topic") == role) & (ds.field("partition") == partition) & (ds.field("offset") == offset)
     rows = folder.rows("tables/outputs.parquet", at)
     title = f"{role}/{partition} offset {offset}"
-    batch = folder.batch(role, partition, offset)
-    if not rows and batch is None:
+    told = facts.of(folder, (role, partition, offset))
+    if not rows and not told:
         places = ", ".join(folder.workload.topics) or "none, since the outputs are rows"
         raise BadInput(f"{folder.path}: nothing is known of {title}; allowed: places of {places}")
     if not rows or rows[0]["number"] is None:
         hidden = Step(witness="outputs", says="no read_committed reader sees an output of an input here")
-        return Story(title=title, steps=[*_in_log(folder, role, partition, offset), hidden])
+        return Story(title=title, steps=[*map(_step, told), hidden])
     story = of_input(folder, rows[0]["number"])
     return Story(title=f"{title}: {story.title}", steps=story.steps)
 
@@ -143,113 +100,59 @@ def of_transactional_id(folder: Folder, name: str) -> Story:
 
     Raises BadInput when the log has no such transactional id.
     """
-    states = folder.rows("tables/states.parquet", ds.field("transactional_id") == name, ("log", "offset"))
-    if not states:
-        known = {row["transactional_id"] for row in folder.rows("tables/states.parquet", pc.scalar(True))}
-        allowed = ", ".join(sorted(known)[:10]) or "none is known"
+    known = facts.ids_of(folder)
+    steps = [Step(witness="coordinator", says=says) for each, says in known if each == name]
+    if not steps:
+        allowed = ", ".join(sorted({each for each, _ in known})[:10]) or "none is known"
         raise BadInput(f"{name:.80}: no such transactional id; allowed: {allowed}")
-    steps = [
-        Step(
-            witness="coordinator",
-            says=f"__transaction_state/{row['log']} offset {row['offset']}: {row['state']}, {_producer(row)}"
-            + (f", {', '.join(sorted(map(folder.role, row['partitions'])))}" if row["partitions"] else ""),
-        )
-        for row in states
-    ]
     return Story(title=name, steps=steps)
 
 
-def _sent(row: Row) -> Step:
+def said_of_sending(row: Row) -> str:
+    """Return what the generator's ledger says of an input."""
     where = f"input/{row['partition']}"
     if row["offset"] is not None:
-        return Step(witness="generator", says=f"sent to {where}, acknowledged at offset {row['offset']}")
+        return f"sent to {where}, acknowledged at offset {row['offset']}"
     answer = "acknowledged without an offset" if row["acknowledged"] else "not acknowledged, so it may be in the log"
-    return Step(witness="generator", says=f"sent to {where}, {answer}")
+    return f"sent to {where}, {answer}"
 
 
-def _in_log(folder: Folder, role: str, partition: int, offset: int) -> Iterator[Step]:
-    """Yield the batch that has a record, and deletions that removed it."""
-    where = f"{role}/{partition} offset {offset}"
-    batch = folder.batch(role, partition, offset)
-    if batch is not None:
-        ends = f", and the marker at {batch['marker']}" if batch["marker"] is not None else ""
-        kind = "transactional, " if batch["transactional"] else ""
-        says = (
-            f"{where}: in the batch {batch['first']} to {batch['last']}, {_producer(batch)}, sequence "
-            f"{batch['sequence']}, {kind}{batch['fate']}{ends}, on {batch['broker']}"
-        )
-        yield Step(witness="log", says=says)
-    for event in folder.events.of(RecordsDeleted, topic=role):
-        for each in event.partitions:
-            if each.partition == partition and offset < each.low_watermark:
-                says = f"{where}: removed, the log now starts at {each.low_watermark}"
-                yield Step(witness="log", says=says, at=event.at - folder.start)
+def said_of_output(folder: Folder, row: Row) -> str:
+    """Return where an output is, and in which transaction it says that it was made."""
+    if row["topic"] in folder.workload.tables:
+        return f"a row of the table {row['topic']}"
+    return f"{row['topic']}/{row['partition']} offset {row['offset']}{made_by(row)}"
 
 
-def _fetched(folder: Folder, partition: int, offset: int) -> Iterator[Step]:
-    """Yield the transactions that read an input, and resets of the position that passed it."""
-    for event in folder.events:
-        if isinstance(event, Invoked | Outcome) and event.source.startswith("worker-"):
-            first, after = event.sources.get(str(partition), (0, 0))
-            if first <= offset < after and not (folder.workload.intermediate_topic and event.worker % 2):
-                told = "is about to commit" if isinstance(event, Invoked) else f"told {event.type} of"
-                says = f"{event.source}.{event.incarnation} {told} transaction {event.transaction}, which read "
-                says += f"input/{partition} {first} to {after - 1}"
-                yield Step(witness="worker", says=says, at=event.at - folder.start)
-        if isinstance(event, PositionReset) and event.partition == partition and event.expected <= offset < event.found:
-            says = f"{event.source}.{event.incarnation} was reset from {event.expected} to {event.found}, past it"
-            yield Step(witness="worker", says=says, at=event.at - folder.start)
-
-
-def _output(folder: Folder, row: Row) -> Iterator[Step]:
-    role, partition, offset = row["topic"], row["partition"], row["offset"]
-    if role in folder.workload.tables:
-        yield Step(witness="outputs", says=f"a row of the table {role}")
-        return
-    yield Step(witness="outputs", says=f"{role}/{partition} offset {offset}{_made_by(row)}")
-    yield from _in_log(folder, role, partition, offset)
-    at = (ds.field("topic") == folder.topic(role)) & (ds.field("partition") == partition)
-    for seen in folder.rows("ledger/*/observed-*.parquet", at & (ds.field("offset") == offset)):
-        says = f"read {role}/{partition} offset {offset} under read_committed"
-        yield Step(witness="observer", says=says, at=seen["at"] - folder.start)
-
-
-def _made_by(row: Row) -> str:
-    """Return which transaction an output says that it was made in, by its provenance header."""
+def made_by(row: Row) -> str:
+    """Return in which transaction an output says that it was made, to be appended to its place."""
     if row["told_1"] is None:
         return ""
     worker, incarnation, transaction = owner(row["told_1"])
     return f", made by worker-{worker}.{incarnation} in transaction {transaction}"
 
 
-def _covered(folder: Folder, partition: int, offset: int) -> Iterator[Step]:
-    """Yield the first visible commit that covers an input, or say that there is none."""
-    of = (ds.field("topic") == folder.topic("input")) & (ds.field("partition") == partition)
-    covers = of & (ds.field("position") > offset) & (ds.field("fate") == "visible")
-    found = folder.rows("tables/commits.parquet", covers, ("offset",))
-    where = f"input/{partition} offset {offset}"
-    if not found:
-        if folder.workload.claim.position in ("in-transaction", "transactional", "group"):
-            yield Step(witness="group", says=f"no committed offset covers {where}")
-        return
-    first = found[0]
-    who = "" if first["worker"] is None else f" by worker-{first['worker']}.{first['incarnation']}"
-    how = f"in a transaction of {_producer(first)}" if first["transactional"] else "outside of a transaction"
-    place = f"__consumer_offsets/{first['log']} offset {first['offset']}"
-    yield Step(witness="group", says=f"{first['position']} was committed{who} {how}, at {place}, and covers {where}")
+def _step(fact: Fact) -> Step:
+    return Step(witness=fact.witness, says=fact.says, at=fact.at)
+
+
+def _output(folder: Folder, row: Row) -> Iterator[Step]:
+    yield Step(witness="outputs", says=said_of_output(folder, row))
+    if row["topic"] not in folder.workload.tables:
+        place: Place = row["topic"], row["partition"], row["offset"]
+        yield from map(_step, facts.of(folder, place))
 
 
 def _found(folder: Folder, number: int, places: Sequence[tuple[int, int]]) -> Iterator[Step]:
     """Yield the findings with a sample of this input."""
     for finding in folder.findings:
         for sample in finding.samples:
-            at = sample if folder.role(str(sample["topic"])) == "input" else sample.get("input") or {}
-            if sample.get("number") == number or (at.get("partition"), at.get("offset")) in places:
+            if sample.get("number") == number or input_place(folder, sample) in places:
                 yield Step(witness="verdict", says=f"{finding.cls}: {finding.says}")
                 break
 
 
-def _producer(row: Row) -> str:
-    if row["producer_id"] < 0:
-        return "no producer id"
-    return f"producer {row['producer_id']} epoch {row['producer_epoch']}"
+def input_place(folder: Folder, sample: Row) -> tuple[int | None, int | None]:
+    """Return the partition and offset of the input that a sample of a finding is about, as far as it says so."""
+    at = sample if folder.role(str(sample["topic"])) == "input" else sample.get("input") or {}
+    return at.get("partition"), at.get("offset")

@@ -1,8 +1,11 @@
 """Sample the cluster once a second during a run, for the progress display and for the report.
 
-    {"event": "sample", "input_end": 41000, "committed": 40500, "output_hw": 40700, "output_lso": 40620}
+    {"event": "sample", "input_end": 41000, "committed": 40500, "output_hw": 40700, "output_lso": 40620, …}
+    {"event": "replicas", "topic": "output", "partition": 3, "leader": 2, "isr": [2, 3]}
 
-All values are sums over partitions. There is no sample while a fault keeps the cluster from answering.
+Offsets are sums over partitions. The leaders and in-sync replicas of the run's topics, and of the internal topics whose
+leaders are the coordinators, are told when they change. There is no sample while a fault keeps the cluster from
+answering.
 """
 
 import threading
@@ -10,6 +13,7 @@ import time
 
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster.admin import AdminError
+from onceproof.harness.cluster.described import PartitionState
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.record.events import (
     ClusterSample,
@@ -20,10 +24,12 @@ from onceproof.harness.record.events import (
     FaultTarget,
     NodeExited,
     RecordsDeleted,
+    ReplicasChanged,
     Stalled,
 )
 
 _EVERY_S = 1.0
+_INTERNAL = ("__transaction_state", "__consumer_offsets")
 
 
 class Monitor:
@@ -33,6 +39,7 @@ class Monitor:
         self._context, self._progress = context, progress
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
+        self._replicas: dict[tuple[str, int], PartitionState] = {}
         context.history.listen(self._show)
 
     def start(self) -> None:
@@ -50,6 +57,7 @@ class Monitor:
         while not self._stopped.wait(_EVERY_S):
             try:
                 sample = self._sample()
+                self._tell_of_replicas()
             except AdminError:
                 continue
             now = time.monotonic()
@@ -66,12 +74,29 @@ class Monitor:
         count = self._context.plan.scenario.workload.partitions
         inputs = [(names.input, partition) for partition in range(count)]
         outputs = [(names.topic(role), partition) for role in names.outputs for partition in range(count)]
+        ends = admin.offsets(outputs, "latest", "read_uncommitted")
+        stable = admin.offsets(outputs, "latest", "read_committed")
+        roles = {topic: role for role, topic in names.topics.items()}
+        behind = {at: max(0, end - stable.get(at, end)) for at, end in ends.items()}
         return ClusterSample(
             input_end=sum(admin.offsets(inputs, "latest", "read_uncommitted").values()),
             committed=sum(offset for offset, _ in admin.group_offsets(names.group).values()),
-            output_hw=sum(admin.offsets(outputs, "latest", "read_uncommitted").values()),
-            output_lso=sum(admin.offsets(outputs, "latest", "read_committed").values()),
+            output_hw=sum(ends.values()),
+            output_lso=sum(stable.values()),
+            behind={f"{roles[topic]}/{partition}": lag for (topic, partition), lag in behind.items() if lag},
         )
+
+    def _tell_of_replicas(self) -> None:
+        """Tell of each partition that has another leader or other in-sync replicas than before."""
+        admin, names = self._context.cluster.admin, self._context.names
+        for role in ("input", *names.outputs, *_INTERNAL):
+            topic = role if role in _INTERNAL else names.topic(role)
+            for partition, state in admin.partitions(topic).items():
+                before = self._replicas.get((role, partition))
+                self._replicas[role, partition] = state
+                if before is None or (before.leader, before.isr) != (state.leader, state.isr):
+                    told = ReplicasChanged(topic=role, partition=partition, leader=state.leader, isr=list(state.isr))
+                    self._context.history.append("monitor", told)
 
     def _show(self, event: Event) -> None:
         text = self._text(event)

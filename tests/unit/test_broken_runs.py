@@ -19,7 +19,7 @@ from onceproof.harness.judge import vacuity
 from onceproof.harness.model import plan
 from onceproof.harness.record import documents, history, results
 from onceproof.harness.record.history import Events
-from onceproof.report import charts, report
+from onceproof.report import report, timeline
 from tests.unit.broken import Broken, Change, Key, broken, drop, edit, ended, no_file, put, relined
 
 RUNS = Path(__file__).parents[1] / "mutants" / "runs"
@@ -298,7 +298,8 @@ def test_a_history_without_one_kind_of_event_can_be_judged_and_shown(run: str) -
         left = Events(each for each in events if each.kind != kind)
         reasons = vacuity.vacuous(planned, left)
         assert reasons or kind not in ("fault-target", "fault-injected", "fault-healed") or not planned.faults
-        assert len(report._faults(left)) == len(charts.fault_spans(left))
+        spans = timeline.faults(left)
+        assert len(report._faults(left, spans)) == len(spans)
 
 
 @pytest.mark.parametrize("kinds", [["fault-begins"], ["fault-target", "started"]])

@@ -10,6 +10,7 @@ from onceproof.cli.main import main
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import payload
 from onceproof.report import trace
+from onceproof.report.folder import Folder
 from onceproof.verifiers.verify import verify
 from tests.mutants import of_records
 from tests.mutants.catalogue import MUTANTS, RUNS
@@ -19,7 +20,7 @@ assert of_records  # fills MUTANTS
 
 
 def told(folder: Path, number: int) -> list[tuple[str, str]]:
-    story = trace.of_input(trace.Folder(folder), number)
+    story = trace.of_input(Folder(folder), number)
     assert story.title == f"input {number}"
     return [(step.witness, step.says) for step in story.steps]
 
@@ -33,20 +34,20 @@ def broken(folder: Path, change: Callable[[GoodRun], object]) -> Path:
 def test_an_input_that_is_fine(tmp_path: Path) -> None:
     assert told(broken(tmp_path, lambda _: None), 9) == [
         ("generator", "sent to input/1, acknowledged at offset 4"),
-        ("log", "input/1 offset 4: in the batch 0 to 39, no producer id, sequence 0, visible, on broker1"),
+        ("log", "batch 0 to 39 of input/1: no producer id, sequence 0, visible, on broker1"),
         ("worker", "worker-1.1 is about to commit transaction 1, which read input/1 0 to 19"),
         ("worker", "worker-1.1 told ok of transaction 1, which read input/1 0 to 19"),
         ("outputs", "output/1 offset 4, made by worker-1.1 in transaction 1"),
         (
             "log",
-            "output/1 offset 4: in the batch 0 to 19, producer 101 epoch 0, sequence 0, transactional, visible, and "
-            "the marker at 20, on broker1",
+            "batch 0 to 19 of output/1: producer 101 epoch 0, sequence 0, transactional, visible, and the marker at "
+            "20, on broker1",
         ),
-        ("observer", "read output/1 offset 4 under read_committed"),
+        ("observer", "read it under read_committed"),
         (
             "group",
-            "20 was committed by worker-1.1 in a transaction of producer 101 epoch 0, at __consumer_offsets/0 "
-            "offset 6, and covers input/1 offset 4",
+            "20 was committed on input/1 by worker-1.1 in a transaction of producer 101 epoch 0, at "
+            "__consumer_offsets/0 offset 6, and covers it",
         ),
     ]
 
@@ -64,7 +65,7 @@ def found(folder: Path, mutant: str, cls: str) -> list[tuple[str, str]]:
 def test_an_input_that_was_lost(tmp_path: Path) -> None:
     steps = found(tmp_path, "lost-in-the-middle", "lost")
     assert ("outputs", "no output of it is visible under read_committed") in steps
-    assert any(witness == "group" and " and covers input/" in says for witness, says in steps)
+    assert any(witness == "group" and says.endswith("covers it") for witness, says in steps)
 
 
 def test_an_input_with_two_outputs(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_an_input_that_a_reset_skipped(tmp_path: Path) -> None:
 
 
 def test_the_other_ways_to_ask(tmp_path: Path) -> None:
-    folder = trace.Folder(broken(tmp_path, lambda _: None))
+    folder = Folder(broken(tmp_path, lambda _: None))
     story = trace.of_output(folder, "output", 1, 4)
     assert (story.title, story.steps) == ("output/1 offset 4: input 9", trace.of_input(folder, 9).steps)
     marker = trace.of_output(folder, "output", 1, 20)
@@ -105,8 +106,8 @@ def test_the_other_ways_to_ask(tmp_path: Path) -> None:
         (lambda folder: trace.of_transactional_id(folder, "x"), f"allowed: {PREFIX}-worker-0, {PREFIX}-worker-1"),
     ],
 )
-def test_what_nobody_knows(tmp_path: Path, ask: Callable[[trace.Folder], object], says: str) -> None:
-    folder = trace.Folder(broken(tmp_path, lambda _: None))
+def test_what_nobody_knows(tmp_path: Path, ask: Callable[[Folder], object], says: str) -> None:
+    folder = Folder(broken(tmp_path, lambda _: None))
     with pytest.raises(BadInput, match=says):
         ask(folder)
 

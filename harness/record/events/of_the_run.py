@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from onceproof.harness.record.events.base import Event
 
@@ -85,10 +85,29 @@ class NotTidied(Event):
 
 
 class ClusterSample(Event):
-    """Offsets summed over all partitions, once per second."""
+    """Offsets summed over all partitions, once per second.
+
+    `behind` has how far the last stable offset of each output partition (`topic/partition`) is behind its high
+    watermark; partitions where they are equal are left out.
+    """
 
     kind: ClassVar = "sample"
     input_end: int
     committed: int
     output_hw: int
     output_lso: int
+    behind: dict[str, int] = Field(default_factory=dict)
+
+
+class ReplicasChanged(Event):
+    """A partition has another leader or in-sync replicas (node ids) than in the sample before, or is seen first.
+
+    `topic` is the workload's own name, or that of an internal topic, whose leaders are the coordinators. `leader` is
+    None while there is none.
+    """
+
+    kind: ClassVar = "replicas"
+    topic: str
+    partition: int
+    leader: int | None
+    isr: list[int]
