@@ -19,6 +19,7 @@ from onceproof.cli import (
     listing,
     matrix,
     run,
+    shrink,
     soak,
     trace,
 )
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     soak.add(subcommands)
     bench.add(subcommands)
     trace.add(subcommands)
+    shrink.add(subcommands)
     for name, says, command in (
         ("verify", "judge a run's folder again, without a cluster", commands.verify),
         ("report", "write a run's report again", commands.report),

@@ -25,11 +25,10 @@ from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record import documents
 from onceproof.harness.record.results import Results
 from onceproof.run.run import Run
-from onceproof.suite import batch
+from onceproof.suite import batch, rates
 from onceproof.suite.batch import Line
 
 _LINES = TypeAdapter(list[Line])
-_CONFIDENCE = 0.95
 _UNKNOWN_AT_MOST = 0.1  # the share of unknown runs above which a soak proves too little
 
 
@@ -68,7 +67,7 @@ class Soak:
         valid = self.count("valid")
         if self.count("invalid") or not valid:
             return None
-        return float(1 - (1 - _CONFIDENCE) ** (1 / valid))
+        return rates.upper_bound(valid)
 
     @property
     def held(self) -> bool:

@@ -1,0 +1,58 @@
+"""Which faults of a run can have caused a finding: those in its cone of time and of links.
+
+A fault that began after the last transaction that a finding names cannot have caused it. A fault on a worker that the
+finding does not name probably has not. Both are tried at once before single faults are (`shrink`).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onceproof.harness.model import plan
+from onceproof.harness.record import history, results
+from onceproof.harness.record.events import FaultInjected, FaultTarget
+from onceproof.report import timeline
+
+_AFTER_S = 1.0  # a fault may be recorded so long after it took effect
+_WORKER = "worker-"
+
+
+def of(folder: Path, cls: str) -> list[set[int]]:
+    """Return sets of the numbers of faults that may have caused the findings of a class, the narrower one last.
+
+    There is none if the finding names no transaction, since then every fault may be the cause.
+    """
+    planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
+    samples = [
+        sample
+        for finding in results.read(folder / "results.json").findings
+        if finding.cls == cls
+        for sample in finding.samples
+    ]
+    start = events[0].at
+    told = {(each.source, each.incarnation, each.number): each for each in timeline.transactions(events)}
+    named = [told[key] for sample in samples for key in _transactions(sample) if key in told]
+    if not named:
+        return []
+    last = start + max(each.end for each in named) + _AFTER_S
+    workers = {each.source for each in named}
+    began = {event.fault: event.at for event in events.of(FaultInjected)}
+    in_time = {number for number, fault in enumerate(planned.faults) if fault.id in began and began[fault.id] <= last}
+    on_links = {number for number in in_time if _on(events, planned.faults[number].id, workers)}
+    return [cone for cone in (in_time, on_links) if len(cone) < len(planned.faults) and cone]
+
+
+def _on(events: history.Events, fault: str, workers: set[str]) -> bool:
+    """Return whether a fault hit one of these workers, or something that is no worker."""
+    target = events.first(FaultTarget, fault=fault)
+    hit = target.role if target is not None else ""
+    return not hit.startswith(_WORKER) or hit in workers
+
+
+def _transactions(sample: Mapping[str, Any]) -> Sequence[tuple[str, int | None, int]]:
+    """Return the transactions that a sample of a finding names."""
+    found = [(each["source"], each["incarnation"], each["transaction"]) for each in sample.get("transactions") or ()]
+    for owner in (sample.get("header") or {}, sample):
+        if owner.get("worker") is not None and owner.get("transaction") is not None:
+            found.append((f"{_WORKER}{owner['worker']}", owner.get("incarnation"), owner["transaction"]))
+    return found
