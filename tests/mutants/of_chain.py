@@ -186,6 +186,22 @@ def lost_where_others_were_deleted(run: RunData) -> Expected:
     return {"lost": {input_of(row)}}
 
 
+@mutant(CHAIN)
+def marker_again_where_others_were_deleted(run: RunData) -> Expected:
+    """Harmless: the first transactions between were deleted, and the last marker was sent once more. That does not move
+    the others to the decisions before their own."""
+    ends = [each for each in run.batches if (each["topic"], each["partition"]) == (f"{run.prefix}middle", 0)]
+    markers = sorted({each["first"] for each in ends if each["control"] is not None})
+    [aborted] = {each["first"] for each in ends if each["control"] == "abort"}  # after it all epochs are alike
+    start = markers[markers.index(aborted) + 1] + 1
+    _delete(run, "middle", start=start, position=start)
+    run.batches = [each for each in run.batches if each not in ends or each["first"] >= start]
+    end = run.pinned("middle", 0)["end"]
+    run.batches += [{**each, "first": end, "last": end} for each in ends if each["first"] == markers[-1]]
+    run.pinned("middle", 0).update(end=end + 1, high_watermark=end + 1)
+    return {}
+
+
 def _manifest_between(run: RunData, row: Row) -> Row:
     """The manifest of the first service's transaction that wrote the record which this output was made of."""
     place = f"{run.prefix}middle/{row['intermediate_partition']}"

@@ -216,6 +216,23 @@ def test_the_beginning_of_a_partition_may_be_deleted() -> None:
     assert (lane.unended, numbers(lane)) == ([], [1])
 
 
+def test_a_marker_again_in_a_partition_that_was_cut_leaves_open_which_decisions_came_before() -> None:
+    """The empty span is the marker of decision 2 again, or that of decision 2 after one of decision 1."""
+    told = decided((COMMIT, 7), (COMMIT, 7), (COMMIT, 7), (ABORT, 8))
+    lane = match(spans((COMMIT, 7, 1), (COMMIT, 7, 0), (ABORT, 8, 1)), told, cut=True)
+    assert (markers(lane), unended(lane), numbers(lane)) == ([], [], [None, 2, 3])
+    whole = match(spans((COMMIT, 7, 1), (COMMIT, 7, 1), (COMMIT, 7, 1), (COMMIT, 7, 0), (ABORT, 8, 1)), told)
+    assert numbers(whole) == [0, 1, 2, 2, 3]
+    certain = match(spans((COMMIT, 7, 1), (COMMIT, 7, 1), (ABORT, 8, 1)), told, cut=True)
+    assert numbers(certain) == [1, 2, 3]
+
+
+def test_which_of_two_empty_spans_is_a_repetition_does_not_move_the_span_between_them_silently() -> None:
+    told = decided((COMMIT, 7), (COMMIT, 7), (COMMIT, 7))
+    lane = match(spans((COMMIT, 7, 1), (COMMIT, 7, 0), (COMMIT, 7, 1), (COMMIT, 7, 0)), told)
+    assert (markers(lane), unended(lane), numbers(lane)) == ([], [], [0, None, None, 2])
+
+
 def test_no_decision_no_marker_and_a_batch() -> None:
     span = Span(producer_id=1, first=12, batches=1, lowest=3, highest=3)
     [lane] = lanes({(PLACE, 1): [span]}, {})

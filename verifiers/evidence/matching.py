@@ -45,47 +45,51 @@ def lanes(
 
 _UNKNOWN = -1  # the number of matched decisions before the first known one
 
-# The number of matched decisions after a span → the number before it, and the index of the span's decision.
-Step = dict[int, tuple[int, int | None]]
+# The number of matched decisions after a span → the numbers before it, each with the index of the span's decision.
+Step = dict[int, list[tuple[int, int | None]]]
 
 
 def _exactly(lane: Lane, *, partial: bool, cut: bool) -> bool:
     """Fill `of` and `unknown` of a lane in which nothing is wrong; return whether that is so.
 
-    With versions 0 and 1, an empty span may be a repeated marker or the next transaction, so all possible numbers of
-    matched decisions are kept.
+    With versions 0 and 1, an empty span may be a repeated marker or the next transaction, and it is not known how many
+    transactions came before a partition that is cut. So all possible numbers of matched decisions are kept, and a span
+    that may belong to several decisions gets none.
     """
     told = lane.decisions
     steps: list[Step] = []
     possible: Collection[int] = range(_UNKNOWN if partial else 0, len(told) + 1 if cut else 1)  # speed
     for span in lane.spans:
-        step: Step = {each: (each, None) for each in possible}
+        step: Step = {each: [(each, None)] for each in possible}
         if span.marker is not None:
             step = _after(span, told, possible)
         if not step:
             return False
         steps.append(step)
         possible = step.keys()
-    count = max(possible)
-    if any(each.done for each in told[max(0, count) :]):
+    ends = {count for count in possible if not any(each.done for each in told[max(0, count) :])}
+    if not ends:
         return False
     for span, step in zip(reversed(lane.spans), reversed(steps), strict=True):
-        lane.unknown += count == _UNKNOWN and span.batches > 0
-        count, own = step[count]
+        lane.unknown += ends == {_UNKNOWN} and span.batches > 0
+        ways = [way for count in ends for way in step[count]]
+        owns = {own for _, own in ways}
+        own = owns.pop() if len(owns) == 1 else None
         lane.of.append(None if own is None else told[own])
+        ends = {count for count, _ in ways}
     lane.of.reverse()
     return True
 
 
 def _after(span: Span, told: Sequence[Decision], possible: Iterable[int]) -> Step:
     """Return the numbers of decisions that may be matched after this span."""
-    following: Step = {}
+    following: Step = defaultdict(list)
     for count in possible:
         if count == _UNKNOWN:  # speed
-            following.setdefault(_UNKNOWN, (_UNKNOWN, None))
+            following[_UNKNOWN].append((_UNKNOWN, None))
         after = max(0, count)
         if after < len(told) and span.ends(told[after]):  # speed
-            following[after + 1] = count, after
+            following[after + 1].append((count, after))
         if count > 0 and not span.batches and span.ends(told[count - 1]):  # speed
-            following.setdefault(count, (count, count - 1))
+            following[count].append((count, count - 1))
     return following
