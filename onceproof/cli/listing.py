@@ -78,29 +78,23 @@ def _entries() -> Iterable[Row]:
 
 def list_runs(options: argparse.Namespace) -> int:
     """Print the runs of a folder, and of the folders of batches in it."""
+    from onceproof.report import archive
+
     if not options.runs.is_dir():
         raise BadInput(f"--runs {options.runs}: no such folder; `onceproof run` makes it")
-    found = sorted(_runs(options.runs), key=lambda each: each["began"])
-    _print(found, ("began", "name", "seed", "verdict", "folder"), as_json=options.json)
+    found = sorted(archive.runs(options.runs), key=lambda each: each.began)
+    rows = [
+        {
+            "name": each.name,
+            "seed": each.seed,
+            "began": each.began,
+            "folder": str(each.folder),
+            "verdict": each.headline,
+        }
+        for each in found
+    ]
+    _print(rows, ("began", "name", "seed", "verdict", "folder"), as_json=options.json)
     return 0
-
-
-def _runs(parent: Path) -> Iterable[Row]:
-    """Yield a row for each run's folder at most two levels below `parent`."""
-    from onceproof.harness.record import results
-
-    for plan in [*parent.glob("*/plan.json"), *parent.glob("*/*/plan.json")]:
-        folder = plan.parent
-        if any(each.is_symlink() for each in (folder, folder.parent)):
-            continue  # `latest` is one of the others
-        name, _, rest = folder.name.rpartition("-")
-        row = {"name": name.rpartition("-")[0], "seed": name.rpartition("-")[2], "began": rest, "folder": str(folder)}
-        try:
-            judged = results.read(folder / "results.json")
-        except BadInput:
-            yield {**row, "verdict": "(no results)"}
-        else:
-            yield {**row, "name": judged.name, "seed": str(judged.seed), "verdict": judged.headline}
 
 
 def _print(rows: Sequence[Row], columns: Sequence[str], *, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from onceproof.cli import (
     listing,
     matrix,
     run,
+    serve,
     shrink,
     soak,
     trace,
@@ -65,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     bench.add(subcommands)
     trace.add(subcommands)
     shrink.add(subcommands)
+    serve.add(subcommands)
     for name, says, command in (
         ("verify", "judge a run's folder again, without a cluster", commands.verify),
         ("report", "write a run's report again", commands.report),
