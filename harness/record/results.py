@@ -41,8 +41,10 @@ _CONFIG = ConfigDict(extra="forbid")  # of each model in results.json
 class Finding:
     """An anomaly that a check found.
 
-    `cls` is its class, `count` the number of occurrences, `says` a description, and `samples` up to ten occurrences
-    with their coordinates in the log.
+    - `cls`: its class.
+    - `count`: the number of occurrences.
+    - `says`: a description.
+    - `samples`: up to ten occurrences, with their coordinates in the log.
     """
 
     __pydantic_config__ = _CONFIG
@@ -54,7 +56,11 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """A reason for which a run without findings is not valid."""
+    """A reason for which a run without findings is not valid.
+
+    - `kind`: the kind of reason, as in the verdict.
+    - `says`: a description.
+    """
 
     __pydantic_config__ = _CONFIG
     kind: ReasonKind
@@ -65,8 +71,12 @@ class Reason:
 class CheckResult:
     """The result of one check.
 
-    `claim` is the property that it checks, in words. `compared` has the number of compared records, transactions and
-    so on, by unit. `not_judged` is the reason for which the check did not run; it is empty if it ran.
+    - `name`: the name of the check.
+    - `claim`: the property that it checks, in words.
+    - `findings`: the anomalies that it found.
+    - `reasons`: why it is not certain that there are no others.
+    - `compared`: the number of compared records, transactions and so on, by unit.
+    - `not_judged`: why the check did not run; empty if it ran.
     """
 
     __pydantic_config__ = _CONFIG
@@ -109,11 +119,23 @@ class Lint:
 class Results:
     """The content of results.json.
 
-    `command` repeats the run, and `expectation` is the comparison with the scenario's expectation in words. `counts`
-    has the numbers of inputs, outputs and transactions. `level` is the level of proof, 0 to 2, and `classes` says how
-    far each anomaly class was judged (`verifiers/levels.py`); it is empty if the run ended early. `lints` has what is
-    unsafe in the clients' requests; it is None if these were not recorded. `issue` and `result` are those of a scenario
-    about a bug.
+    - `name`: the name of the scenario.
+    - `seed`: the seed of the run.
+    - `command`: the command that repeats the run.
+    - `verdict`: the verdict in one word.
+    - `as_expected`: whether the result is the one that the scenario expects.
+    - `expectation`: the comparison with the scenario's expectation, in words.
+    - `findings`: the anomalies of all checks.
+    - `reasons`: why a run without findings is not valid.
+    - `checks`: the result of each check.
+    - `counts`: the numbers of inputs, outputs, transactions and so on.
+    - `versions`: the versions of Kafka, the clients and onceproof.
+    - `mode`: whether the input topic was read (`full`), or the acknowledgements were trusted (`ledger`).
+    - `level`: the level of proof, 0 to 2.
+    - `classes`: how far each class of anomaly was judged; empty if the run ended early.
+    - `lints`: what is unsafe in the clients' requests; null if these were not recorded.
+    - `issue`, `result`: the bug of a scenario about one, and whether it was proved or refuted; otherwise empty.
+    - `schema_version`: the version of this document.
     """
 
     __pydantic_config__ = _CONFIG

@@ -9,15 +9,14 @@ Exit status: 0 if the logs are valid, 1 if they are not or if that is not known,
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from onceproof.cli import terminal
+from onceproof.cli import machine, terminal
 from onceproof.harness.base.errors import BadInput
 
 if TYPE_CHECKING:
@@ -36,26 +35,25 @@ def add(subcommands: Any) -> None:
     audit.add_argument(
         "--stopped", action="store_true", help="the brokers did not run when the directories were copied"
     )
-    audit.add_argument("--json", type=Path, metavar="FILE", help="write findings, reasons and transactional ids here")
+    machine.add_json(audit, "findings, reasons and transactional ids")
     audit.add_argument("--quiet", action="store_true", help="print the verdict only")
     audit.set_defaults(command=command)
 
 
 def command(options: argparse.Namespace) -> int:
     """Audit log directories or a run, print the result, and return the exit status."""
+    from onceproof.report.documents import AuditDocument
     from onceproof.verifiers.audit import audit, copies
 
     if bool(options.paths) == bool(options.run):
         raise BadInput("audit: expected either log directories or --run RUN")
-    if options.json and not options.json.absolute().parent.is_dir():
-        raise BadInput(f"--json {options.json}: no such folder: {options.json.absolute().parent}")
+    machine.check(options)
     read = copies.of_run(options.run) if options.run else copies.of_directories(options.paths, stopped=options.stopped)
     done = audit.audit(read)
-    if options.json:
-        options.json.write_text(
-            json.dumps({"verdict": done.verdict, **asdict(done)}, indent=1) + "\n", encoding="utf-8"
-        )
-    _print(done, quiet=options.quiet)
+    told = AuditDocument(verdict=done.verdict, **{each.name: getattr(done, each.name) for each in fields(done)})
+    machine.write_json(options, asdict(told))
+    if not machine.alone(options):
+        _print(done, quiet=options.quiet)
     return 0 if done.verdict == "valid" else 1
 
 

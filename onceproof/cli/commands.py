@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
-from onceproof.cli import terminal
+from onceproof.cli import machine, terminal
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.text import shown
@@ -36,7 +37,10 @@ def verify(options: argparse.Namespace) -> int:
     """Judge a run's folder again, print the verdict, and write its report."""
     run_folder(options.run)
     from onceproof.report import report
+    from onceproof.report.documents import JudgedRun
     from onceproof.suite import preflight
+
+    machine.check(options)
     from onceproof.verifiers.verify import verify
 
     preflight.machine(options.spark_master)
@@ -45,11 +49,17 @@ def verify(options: argparse.Namespace) -> int:
     except OSError as error:  # such as a full disk: what was found is not recorded, so it is no verdict
         say(_line(f"{options.run.absolute().name}: unknown: harness-error: {error}"))
         return FAILED
-    print_results(results)
+    told = ""
     try:
-        say(f"report: {report.write(options.run)}")
+        told = str(report.write(options.run))
     except Exception as error:  # the verdict does not depend on the report
-        say(_line(f"the report was not written: {type(error).__name__}: {error}"))
+        problem = _line(f"the report was not written: {type(error).__name__}: {error}")
+    else:
+        problem = ""
+    if not machine.alone(options):
+        print_results(results)
+        say(problem or f"report: {told}")
+    machine.write_json(options, asdict(JudgedRun(folder=str(options.run), report=told, results=results)))
     return status(results)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import secrets
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onceproof.cli import commands, scenarios, values
+from onceproof.cli import commands, machine, scenarios, values
 from onceproof.harness.artifacts import jars
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import scenario
@@ -49,9 +51,7 @@ def add(subcommands: Any) -> None:
     matrix.add_argument(
         "--seed", type=values.seed, help="seed of the first run, incremented for each later run (default: random)"
     )
-    matrix.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the cells to this file (default: next to the page)"
-    )
+    machine.add_options(matrix, "the cells")
     matrix.add_argument(
         "--against", type=Path, metavar="FILE", help="compare with an earlier --json; exit status 1 if a cell differs"
     )
@@ -91,7 +91,7 @@ def command(options: argparse.Namespace) -> int:
         commands.table(matrix.COLUMNS, (matrix.columns(cell) for cell, _ in wanted))
         return commands.AS_EXPECTED
     preflight.writable(options.runs)
-    told = preflight.writable_file(options.json) if options.json else None
+    machine.check(options)
     preflight.machine(options.spark_master)
     for cell, each in wanted:
         if not cell.result:
@@ -101,27 +101,44 @@ def command(options: argparse.Namespace) -> int:
     folder = preflight.writable(options.resume or new)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     statuses = [commands.AS_EXPECTED]
+    alone = machine.alone(options)
+    say = (lambda _: None) if alone else commands.say
 
     def done(cell: Cell, results: Results) -> None:
-        commands.say("  ".join(matrix.columns(cell)))
+        say("  ".join(matrix.columns(cell)))
         statuses.append(commands.status(results))
 
-    with Progress(quiet=options.quiet) as progress:
+    with Progress(quiet=options.quiet or alone) as progress:
         how = batch.Options(
             folder=folder, progress=progress, command=scenarios.repeat_command, master=options.spark_master
         )
         found = matrix.run(wanted, seed, how, done)
-    commands.table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
+    if not alone:
+        commands.table(matrix.COLUMNS, (matrix.columns(cell) for cell in found))
     matrix.write(found, folder)
-    if told:
-        matrix.write_json(found, told)
-    commands.say(f"matrix: {folder / 'matrix.html'}")
+    machine.write_json(options, [asdict(cell) for cell in found])
+    machine.write_summary(options, _summary(found))
+    for bound in matrix.bounds(found):
+        say(bound)
+    say(f"matrix: {folder / 'matrix.html'}")
     if before is not None:
         changed = matrix.changes(before, found)
-        commands.say("\n".join(changed) if changed else f"no result has changed since {options.against}")
+        say("\n".join(changed) if changed else f"no result has changed since {options.against}")
         statuses = (
             [commands.FAILED]
             if commands.FAILED in statuses
             else [commands.NOT_AS_EXPECTED if changed else commands.AS_EXPECTED]
         )
     return max(statuses)
+
+
+def _summary(found: Sequence[Cell]) -> machine.Summary:
+    from onceproof.suite import matrix
+
+    ran = [cell for cell in found if cell.as_expected is not None]
+    return machine.Summary(
+        headline=f"matrix: {sum(bool(cell.as_expected) for cell in ran)} of {len(ran)} cells as expected",
+        good=all(cell.as_expected for cell in ran),
+        heads=matrix.COLUMNS,
+        rows=[matrix.columns(cell) for cell in found],
+    )

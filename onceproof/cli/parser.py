@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from onceproof.cli import (
+    analysis,
     app,
     audit,
     battery,
@@ -17,6 +18,7 @@ from onceproof.cli import (
     init,
     lint,
     listing,
+    machine,
     matrix,
     run,
     serve,
@@ -67,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     trace.add(subcommands)
     shrink.add(subcommands)
     serve.add(subcommands)
+    analysis.add(subcommands)
     for name, says, command in (
         ("verify", "judge a run's folder again, without a cluster", commands.verify),
         ("report", "write a run's report again", commands.report),
@@ -76,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
         again.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
         again.set_defaults(command=command)
         if command is commands.verify:
+            machine.add_json(again, "the run with its results")
             again.add_argument(
                 "--check",
                 action="append",

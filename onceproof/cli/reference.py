@@ -6,6 +6,7 @@
     faults.md               every registered fault with its keys
     commands.md             commands of the command line, options of pytest
     events-and-tables.md    what a run leaves in its history and in its tables
+    json.md                 what commands write with --json
 
 A key is described by its model, by `Field(description=…)` or by a line "- `key`: …" of the model's docstring. The
 first paragraphs of the pages are in docs/reference.toml.
@@ -23,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from onceproof import pytest_plugin
 from onceproof.cli.parser import parser as command_line
@@ -33,7 +34,9 @@ from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec, FixedSpec
 from onceproof.harness.model.scenario import CollectSpec, Expect, Scenario
 from onceproof.harness.model.spec import ClusterSpec, FaultSpec, RandomSpec, When, WorkloadSpec
-from onceproof.harness.record import events, tables
+from onceproof.harness.record import events, results, tables
+from onceproof.report import documents
+from onceproof.suite.matrix import Cell
 from onceproof.verifiers.evidence.check import Check
 
 Schema = Mapping[str, Any]
@@ -50,6 +53,16 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "[bug]": BugSpec,
     "[[bug.fixed]]": FixedSpec,
 }
+_DOCUMENTS: Mapping[str, type] = {
+    "`run` (a list) and `verify`": documents.JudgedRun,
+    "Results": results.Results,
+    "A finding": results.Finding,
+    "A reason": results.Reason,
+    "A check": results.CheckResult,
+    "`matrix` (a list)": Cell,
+    "`soak`": documents.SoakDocument,
+    "`audit`": documents.AuditDocument,
+}
 _LIST_MAX = 5  # keys of a nested table that are named where the table is used
 _PATTERN_MAX = 26
 
@@ -61,6 +74,7 @@ def pages() -> dict[str, str]:
         "faults.md": _page("Faults", _faults()),
         "commands.md": _page("Commands", _commands()),
         "events-and-tables.md": _page("Events and tables", _records()),
+        "json.md": _page("JSON", _documents()),
     }
 
 
@@ -244,6 +258,26 @@ def _records() -> Iterator[str]:
             says = " ".join(line[2:] for line in comment[1].splitlines()) if comment else ""
             columns = [(f"`{column}`", f"`{kind}`") for column, kind in table.columns.items()]
             yield f"### `{table.name}`\n\n{_clean(says)}\n\n{_table(('column', 'type'), columns)}"
+
+
+def _documents() -> Iterator[str]:
+    yield _first("json")
+    for heading, document in _DOCUMENTS.items():
+        yield f"## {heading}\n\n{markdown(document).split(chr(10))[0]}"
+        schema = TypeAdapter(document).json_schema()
+        rows = [
+            (f"`{name}`", _type(key, schema.get("$defs", {})), _said(document, name))
+            for name, key in schema["properties"].items()
+        ]
+        yield _table(("key", "type", "meaning"), rows)
+
+
+def _said(document: type, key: str) -> str:
+    """What a key of a dataclass means, by a line "- `key`: …" of its docstring, or one for several keys."""
+    found = re.search(
+        rf"^- (?:`\w+`, )*`{key}`(?:, `\w+`)*: (.*(?:\n  .*)*)", inspect.cleandoc(document.__doc__ or ""), re.MULTILINE
+    )
+    return _clean(" ".join(found[1].split())) if found else ""
 
 
 def _fields(kind: type[events.Event]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import secrets
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onceproof.cli import commands, scenarios, values
+from onceproof.cli import commands, machine, scenarios, values
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import plan, scenario
@@ -58,6 +60,7 @@ def add(subcommands: Any) -> None:
     run.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
     run.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the run's folder (default: runs)")
     run.add_argument("--quiet", action="store_true", help="print the verdict only")
+    machine.add_options(run, "the runs with their results")
     run.add_argument(
         "--spark-master", default="local[2]", help="Spark master for collecting and judging (default: local[2])"
     )
@@ -66,11 +69,13 @@ def add(subcommands: Any) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Run a scenario, or all scenarios in a folder, and print each verdict with the path of its report."""
+    from onceproof.report.documents import JudgedRun
     from onceproof.suite import batch, preflight
 
     files = scenarios.find(options.scenario)
     loaded = {path: scenarios.with_options(scenario.load(path), options) for path in files}
     preflight.writable(options.runs)
+    machine.check(options)
     preflight.machine(options.spark_master)
     for path, each in loaded.items():
         preflight.check(each, str(path))
@@ -89,18 +94,30 @@ def command(options: argparse.Namespace) -> int:
         return said + (" --mode ledger" if options.mode == "ledger" else "") + (" --twin" if options.twin else "")
 
     statuses = [commands.AS_EXPECTED]
+    judged: list[JudgedRun] = []
 
     def done(one: Run, results: Results, line: Line) -> None:
+        report = one.folder / "report.html"
+        judged.append(
+            JudgedRun(
+                folder=str(one.folder),
+                report=str(report) if report.exists() else "",
+                results=results,
+                seconds=line.phases,
+            )
+        )
+        statuses.append(commands.status(results))
+        if machine.alone(options):
+            return
         commands.print_results(results)
         commands.say(f"report: {one.folder / 'report.html'}")
         commands.say(
             f"seconds of each phase: {', '.join(f'{name} {spent:g}' for name, spent in line.phases.items())}; "
             f"total: {line.seconds:.1f}"
         )
-        statuses.append(commands.status(results))
 
     folder = options.runs if len(runs) == 1 else options.runs / datetime.now(UTC).strftime("all-%Y%m%dT%H%M%S")
-    with Progress(quiet=options.quiet) as progress:
+    with Progress(quiet=options.quiet or machine.alone(options)) as progress:
         how = batch.Options(
             folder=folder,
             progress=progress,
@@ -112,6 +129,32 @@ def command(options: argparse.Namespace) -> int:
         )
         lines = batch.run(runs, how, done)
     if len(runs) > 1:
-        met = sum(line.as_expected for line in lines)
-        commands.say(f"{met} of {len(lines)} runs as expected: {batch.write_page(lines, folder)}")
+        page = batch.write_page(lines, folder)
+        if not machine.alone(options):
+            commands.say(f"{_met(lines)}: {page}")
+    machine.write_json(options, [asdict(each) for each in judged])
+    machine.write_summary(options, _summary(lines))
     return max(statuses)
+
+
+def _met(lines: Sequence[Line]) -> str:
+    return f"{sum(line.as_expected for line in lines)} of {len(lines)} runs as expected"
+
+
+def _summary(lines: Sequence[Line]) -> machine.Summary:
+    return machine.Summary(
+        headline=lines[0].headline if len(lines) == 1 else _met(lines),
+        good=all(line.as_expected for line in lines),
+        heads=("scenario", "seed", "verdict", "expectation", "faults", "seconds"),
+        rows=[
+            (
+                line.scenario,
+                str(line.seed),
+                line.headline,
+                line.expectation,
+                ", ".join(line.faults),
+                f"{line.seconds:.0f}",
+            )
+            for line in lines
+        ],
+    )

@@ -1,14 +1,19 @@
 """The command `onceproof soak`: run many plans with random faults, and summarise them."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from onceproof.cli import commands, scenarios, values
+from onceproof.cli import commands, machine, scenarios, values
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import scenario
+
+if TYPE_CHECKING:
+    from onceproof.suite.soak import Soak
 
 
 def add(subcommands: Any) -> None:
@@ -33,6 +38,7 @@ def add(subcommands: Any) -> None:
         "--resume", type=Path, metavar="FOLDER", help="continue the soak in this folder, after the runs that it has"
     )
     soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
+    machine.add_options(soak, "the soak")
     soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     soak.set_defaults(command=command)
 
@@ -47,18 +53,38 @@ def command(options: argparse.Namespace) -> int:
     loaded = [scenarios.with_random(scenario.load(file)) for path in wanted for file in scenarios.find(path)]
     before = soak.read(options.resume / "soak.json") if options.resume else None
     folder = preflight.writable(options.resume or options.runs)
+    machine.check(options)
     preflight.machine(options.spark_master)
     for each in loaded:
         preflight.check(each, each.name)
     scenarios.prepare((each.cluster.version, each.workload.client) for each in loaded)
-    with Progress(quiet=options.quiet) as progress:
+    alone = machine.alone(options)
+    say = (lambda _: None) if alone else commands.say
+    with Progress(quiet=options.quiet or alone) as progress:
         how = batch.Options(
             folder=folder, progress=progress, master=options.spark_master, command=scenarios.repeat_command
         )
         if options.hours:
-            done = hours.soak(loaded, hours=options.hours, seed=options.seed, options=how, say=commands.say)
+            done = hours.soak(loaded, hours=options.hours, seed=options.seed, options=how, say=say)
         else:
-            done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=commands.say, done=before)
+            done = soak.soak(loaded, runs=options.count, seed=options.seed, options=how, say=say, done=before)
     (folder / "soak.md").write_text(done.summary())
-    commands.say(done.summary())
+    say(done.summary())
+    machine.write_json(options, done.document())
+    machine.write_summary(options, _summary(done))
     return commands.AS_EXPECTED if done.held else commands.NOT_AS_EXPECTED
+
+
+def _summary(done: Soak) -> machine.Summary:
+    counts = {word: done.count(word) for word in ("valid", "unknown", "invalid")}
+    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return machine.Summary(
+        headline=f"soak: {said}",
+        good=done.held,
+        heads=("scenario", "seed", "verdict", "why"),
+        rows=[
+            (line.scenario, str(line.seed), line.headline, "; ".join(line.reasons))
+            for line in done.lines
+            if line.verdict != "valid"
+        ],
+    )

@@ -24,7 +24,7 @@ from onceproof.harness.record import documents
 from onceproof.harness.record.results import Results
 from onceproof.report.junit import Case, junit
 from onceproof.run.run import Run
-from onceproof.suite import batch
+from onceproof.suite import batch, rates
 from onceproof.suite.batch import Line
 
 # Feature → the first release whose brokers have it, and its highest level.
@@ -51,8 +51,17 @@ class Axes:
 class Cell:
     """One cell of a matrix and its result.
 
-    `effective` is the transaction.version in force. `result` is "proved", "refuted" or the verdict; or, if the cell
-    was not run, the reason. `report` is the path of the report relative to the page, empty if the cell was not run.
+    - `scenario`: the name of the scenario.
+    - `kafka`: the Kafka release.
+    - `client`: the client of the workers.
+    - `features`: the levels of the brokers' features, by name.
+    - `group_protocol`: the protocol of the consumer group.
+    - `effective`: the transaction.version in force; null if the cell was not run.
+    - `result`: "proved", "refuted" or the verdict; or, if the cell was not run, the reason.
+    - `as_expected`: whether the result is the expected one; null if the cell was not run.
+    - `seed`: the seed of the run; null if the cell was not run.
+    - `expectation`: the comparison with the scenario's expectation, in words.
+    - `report`: the path of the report relative to the page; empty if the cell was not run.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -169,7 +178,8 @@ def write_page(table: Sequence[Cell], folder: Path) -> Path:
     )
     page = folder / "matrix.html"
     heads = "".join(f"<th>{head}" for head in (*COLUMNS, "expectation"))
-    page.write_text(_PAGE.format(heads=heads, rows=rows))
+    bounded = "".join(f"<li>{escape(line)}" for line in bounds(table))
+    page.write_text(_PAGE.format(heads=heads, rows=rows, bounds=f"<ul>{bounded}</ul>" if bounded else ""))
     return page
 
 
@@ -179,17 +189,12 @@ def _linked(cell: Cell) -> str:
     return f'<a href="{escape(cell.report)}">{result}</a>' if cell.report else result
 
 
-def write_json(table: Sequence[Cell], path: Path) -> None:
-    """Write the cells as JSON, a list with one object for each cell, to a file of the user's, or to a device."""
-    path.write_text(_json(table))
-
-
 def _json(table: Sequence[Cell]) -> str:
     return json.dumps([asdict(cell) for cell in table], indent=1) + "\n"
 
 
 def read_json(path: Path) -> list[Cell]:
-    """Return the cells that `write_json` wrote. Raises BadInput when the file cannot be read or has other content."""
+    """Return the cells that a matrix wrote as JSON. Raises BadInput when the file has other content."""
     return documents.read_list(path, _CELLS, what="the cells of a matrix")
 
 
@@ -220,6 +225,26 @@ def _in_words(results: Mapping[str, str] | None) -> str:
     if results is None:
         return "not there"
     return ", ".join(f"{result} ({kafka})" for result, kafka in sorted(results.items()))
+
+
+def bounds(table: Sequence[Cell]) -> list[str]:
+    """Return a line for each kind of cell of a bug that was run several times: in how many of its runs it was proved.
+
+    A bug that was proved in no run has a rate below a bound, with 95% confidence.
+    """
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for cell in table:
+        if cell.as_expected is not None:
+            kinds.setdefault(columns(cell)[:5], []).append(cell.result)
+    lines = []
+    for kind, results in kinds.items():
+        proved, judged = results.count("proved"), sum(each in ("proved", "refuted") for each in results)
+        if judged < 2:
+            continue
+        rate = f"proved in {rates.said(proved, judged)}"
+        says = rate if proved else f"refuted in {judged} runs: rate below {rates.upper_bound(judged):.0%} at 95%"
+        lines.append(f"{'  '.join(filter(None, kind))}: {says}")
+    return lines
 
 
 def write_junit(table: Sequence[Cell], folder: Path) -> None:
@@ -289,5 +314,5 @@ td, th {{ text-align: left; padding: .3rem .6rem; border-top: 1px solid #ddd }}
 .missed {{ background: #fbe9e7 }} .skipped {{ color: #777 }}</style>
 <h1>Matrix</h1><table><tr>{heads}</tr>
 {rows}
-</table></html>
+</table>{bounds}</html>
 """

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -24,6 +25,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record import documents
 from onceproof.harness.record.results import Results
+from onceproof.report.documents import SoakDocument
 from onceproof.run.run import Run
 from onceproof.suite import batch, rates
 from onceproof.suite.batch import Line
@@ -74,6 +76,12 @@ class Soak:
         """Return whether no run and no audit was invalid, and at most one run in ten was unknown."""
         wrong = self.count("invalid") or any(line.audit == "invalid" for line in self.lines)
         return not wrong and self.count("unknown") <= _UNKNOWN_AT_MOST * len(self.lines)
+
+    def document(self) -> dict[str, Any]:
+        """Return the soak as `--json` writes it."""
+        counts = {word: self.count(word) for word in ("valid", "unknown", "invalid")}
+        runs = [asdict(line) for line in self.lines]
+        return asdict(SoakDocument(**counts, bound=self.bound, held=self.held, runs=runs))
 
     def summary(self) -> str:
         """Return the soak as a table in Markdown: verdicts, counts, faults, the bound, and runs that are not valid."""
