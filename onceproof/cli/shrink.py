@@ -117,6 +117,8 @@ def shrink_command(options: argparse.Namespace) -> int:
     commands.say(f"scenario: {output}\ncertificate: {folder / 'certificate.json'}")
     if play.last_failure:
         commands.say(f"report: {play.last_failure / 'report.html'}")
+    if done.interrupted:
+        raise KeyboardInterrupt
     return commands.AS_EXPECTED if done.proved else commands.NOT_AS_EXPECTED
 
 

@@ -40,7 +40,7 @@ class Shrunk:
 
     `original` and `smallest` are the trials of the first and of the last plan. `without` has the trials of the last
     plan without each of its faults, by the fault's number, as far as the bounds allowed. `steps` says what was done,
-    `passes_needed` how many passes reject a plan, and `cut_short` which bound ended the search.
+    `passes_needed` how many passes reject a plan, and `cut_short` which bound, or interruption, ended the search.
     """
 
     original: Trials
@@ -50,6 +50,7 @@ class Shrunk:
     runs: int = 0
     passes_needed: int = 1
     cut_short: str = ""
+    interrupted: bool = False
 
     def needs(self, number: int) -> bool:
         """Return whether a fault of the smallest plan was seen to be needed."""
@@ -178,9 +179,9 @@ class _Search:
         self.done.steps.append(says)
         self._say(says)
 
-    def spent(self, bound: _Spent) -> None:
-        """Note which bound ended the search."""
-        self.done.cut_short = str(bound)
+    def spent(self, bound: str) -> None:
+        """Note what ended the search."""
+        self.done.cut_short = bound
         self._step(f"ended after {bound}")
 
 
@@ -193,7 +194,7 @@ def shrink(
     bounds: Bounds,
     say: Callable[[str], None] = lambda _: None,
 ) -> Shrunk:
-    """Return the smallest plan that still finds `cls`, as far as the bounds allow.
+    """Return the smallest plan that still finds `cls`, as far as the bounds, or an interruption, allow.
 
     `cones` are sets of numbers of faults that may be the cause (`cone.of`). If the original plan does not fail in
     twelve runs, it is returned as it is.
@@ -206,7 +207,10 @@ def shrink(
             search.make_smaller()
             search.certify()
     except _Spent as bound:
-        search.spent(bound)
+        search.spent(str(bound))
+    except KeyboardInterrupt:
+        search.spent("an interruption")
+        search.done.interrupted = True
     return search.done
 
 

@@ -116,6 +116,19 @@ def test_bounds_end_the_search_and_what_was_found_is_kept() -> None:
     assert shrunk(pause_and_abort(1.0), 1, minutes=0.0).cut_short == "0 minutes"
 
 
+def test_an_interruption_keeps_what_was_found() -> None:
+    play = Simulated(pause_and_abort(1.0), 1)
+
+    def interrupted(scenario: Scenario) -> Results:
+        if play.runs == 6:
+            raise KeyboardInterrupt
+        return play(scenario)
+
+    done = shrink(scenario(), cls="duplicate", cones=[], play=interrupted, bounds=Bounds())
+    assert done.interrupted and done.cut_short == "an interruption" and not done.proved
+    assert len(done.smallest.scenario.faults) < len(FAULTS)
+
+
 def test_a_plan_that_does_not_fail_again_is_not_shrunk() -> None:
     done = shrunk(lambda _: 0.0, 1)
     assert done.runs == 12 and done.smallest is done.original and not done.proved
