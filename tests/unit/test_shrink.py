@@ -120,7 +120,7 @@ def test_an_interruption_keeps_what_was_found() -> None:
     play = Simulated(pause_and_abort(1.0), 1)
 
     def interrupted(scenario: Scenario) -> Results:
-        if play.runs == 6:
+        if play.runs == 9:
             raise KeyboardInterrupt
         return play(scenario)
 
