@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,15 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from onceproof.harness.record import manifest
+from onceproof.harness.record.results import Finding
 from onceproof.report import report, trace
+from onceproof.report.explained import ANOMALIES
 from onceproof.report.folder import Folder
 from onceproof.verifiers.verify import verify
 from tests.mutants import of_records
 from tests.mutants.catalogue import MUTANTS, RUNS
+from tests.unit.good_run import PREFIX, GoodRun
 
 assert of_records  # fills MUTANTS
 PAGE = Path(report.__file__).parent / "page"
@@ -159,6 +164,51 @@ def test_a_finding_leads_to_the_story_of_its_input(browser: Chrome, tmp_path: Pa
     button = browser.find_element(By.CSS_SELECTOR, f"[data-follow='{number}']")
     browser.execute_script("arguments[0].click()", button)
     assert f"verdict {cls}: " in text(browser, "stories").replace("\n", " ")
+
+
+@in_a_browser
+@pytest.mark.parametrize(
+    "about", ["vacuous", "no tables", "no transactions", "<script>document.title='taken'</script>"]
+)
+def test_a_run_that_proves_nothing_has_a_page_too(browser: Chrome, tmp_path: Path, about: str) -> None:
+    run = GoodRun()
+    run.raw["about"] = about
+    if about == "vacuous":
+        run.raw["faults"] = [{"name": "kill", "target": "broker-1", "at_s": 1.0}]
+    folder = run.write(tmp_path / "run")
+    if about == "no transactions":
+        lines = (folder / "history.jsonl").read_text().splitlines(keepends=True)
+        left = [line for line in lines if not any(f'"{kind}"' in line for kind in ("begin", "invoke", "outcome"))]
+        (folder / "history.jsonl").write_text("".join(left))
+    verify(folder)
+    if about == "no tables":
+        shutil.rmtree(folder / "tables")
+    browser.get(f"file://{report.write(folder)}")
+    ready = WebDriverWait(browser, 20, 0.05)
+    if about != "no transactions":
+        ready.until(lambda each: each.execute_script("return document.documentElement.dataset.ready") == "yes", "it")
+    page = browser.find_element(By.TAG_NAME, "body").text
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+    assert about in page and browser.title.startswith("good: ")
+    assert ("vacuous: fault 0-kill" in page) == (about == "vacuous")
+    assert ("so there is no chart" in page) == (about == "no transactions")
+    assert bool(browser.find_elements(By.NAME, "what")) == (about != "no transactions")
+
+
+@in_a_browser
+def test_each_class_is_explained_on_the_page(browser: Chrome, tmp_path: Path) -> None:
+    folder = GoodRun().write(tmp_path / "run")
+    judged = verify(folder)
+    sample = {"topic": f"{PREFIX}-output", "partition": 1, "offset": 4, "number": 9}
+    findings = [Finding(cls=cls, count=1, says="a finding", samples=[sample]) for cls in ANOMALIES]
+    replace(judged, findings=findings, verdict="invalid").write(folder / "results.json")
+    manifest.seal_results(folder)
+    opened(browser, folder)
+    page = browser.find_element(By.TAG_NAME, "body").text
+    for cls, anomaly in ANOMALIES.items():
+        assert f"{cls} × 1" in page
+        for text in (anomaly.right, anomaly.try_next):
+            assert " ".join(text.split()) in page
 
 
 @in_a_browser

@@ -31,13 +31,14 @@ async function main() {
 /** Answer the form that asks for the story of a record, and the links that name one. */
 function follow(data, facts) {
   const form = byId("follow"), stories = byId("stories");
+  const left = data.left_out.length ? `This page does not contain ${data.left_out.join(" and ")}, because the run is too ` +
+    "large. `onceproof trace` and `onceproof serve` read them from the run's folder." : "";
+  if (left) stories.replaceChildren(element("p", {}, left));
   const ask = text => {
     form.what.value = text;
     const found = facts.asked(text.trim());
     const nothing = element("p", {}, `Nothing is known of ${text.trim() || "nothing"}.`);
-    const left = data.left_out.length ? element("p", {}, `This page does not contain ${data.left_out.join(" and ")}, ` +
-      "because the run is too large. `onceproof trace` and `onceproof serve` read them from the run's folder.") : "";
-    stories.replaceChildren(...(found.length ? found.map(told) : [nothing]), left);
+    stories.replaceChildren(...(found.length ? found.map(told) : [nothing]), element("p", {}, left));
   };
   form.addEventListener("submit", event => {
     event.preventDefault();
