@@ -10,7 +10,6 @@ about runs.
 """
 
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ from onceproof.harness.base import host, paths
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.base.redaction import Redaction
-from onceproof.harness.cluster import composed, formatted, topology
+from onceproof.harness.cluster import composed, disks, formatted, topology
 from onceproof.harness.cluster.addresses import Address
 from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.cluster.containers import LABEL, already, remove, remove_container
@@ -92,6 +91,8 @@ class Cluster:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for node in topology.NODES:
             (self.folder / "data" / node).mkdir(parents=True, exist_ok=True)
+            if self.spec.disk_mb is not None and node in self.log_dirs():
+                disks.mount(self.folder / "data" / node, self.spec.disk_mb)
             # A file, since no value of a scenario may become a part of Compose's environment.
             (self.folder / "data" / node / "settings.properties").write_text(properties(self.spec.settings))
         user = host.container_user(self._docker.info())
@@ -147,7 +148,7 @@ class Cluster:
             self._admin.close()
             self._admin = None
         remove(self.address.name, self._docker)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        disks.remove(self.folder)
         self._docker.close()
 
     def healthy(self) -> bool:
@@ -272,6 +273,16 @@ class Cluster:
         folder = self.log_dirs()[broker]
         return folder.with_name(f"{folder.name}.lost") if lost else folder
 
+    def fill_disk(self, broker: str) -> int:
+        """Fill the file system of a broker's own, so that it shuts down; return how many bytes that took."""
+        with self._planned.down(broker):
+            return disks.fill(self.folder / "data" / broker)
+
+    def make_room(self) -> None:
+        """Give back what `fill_disk` has taken. This call is idempotent."""
+        for broker in self.log_dirs():
+            disks.make_room(self.folder / "data" / broker)
+
     def replace(self, node: str, version: str) -> None:
         """Stop a node and start it with another release on its own data; the cluster is then used up."""
         self.used_up = True
@@ -297,6 +308,7 @@ class Cluster:
     def heal(self) -> None:
         """Start or resume every node that does not run, and restore every link. This call is idempotent."""
         self.give_log_directories_back()
+        self.make_room()
         for node in self.nodes:
             container = self._container(node)
             if container.status == "paused":

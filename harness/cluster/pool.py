@@ -8,7 +8,6 @@ any reason. A kept cluster is checked before each run; one that is not healthy i
 """
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.cluster import containers, leftovers
+from onceproof.harness.cluster import containers, disks, leftovers
 from onceproof.harness.cluster.addresses import Address, free_address, lock_file
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.model.spec import ClusterSpec
@@ -140,7 +139,7 @@ def _remove(name: str, client: docker.DockerClient, say: Say) -> int:
     """Remove a cluster whose lock is held; return the number of its processes, containers, networks and folders."""
     folder = paths.clusters_dir() / name
     count, folders = _kill_processes(folder) + containers.remove(name, client), int(folder.exists())
-    shutil.rmtree(folder, ignore_errors=True)
+    disks.remove(folder)
     _lock_file(name).unlink(missing_ok=True)
     say(f"{name}: removed, {count} processes, containers and networks")
     return count + folders

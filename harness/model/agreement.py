@@ -96,6 +96,8 @@ def _check_system(scenario: _Scenario, where: str) -> None:
         if missing := sorted(needed - system.capabilities):
             says = f"{spec.name} needs {', '.join(missing)}, which the system {system.name} does not have"
             raise BadInput(f"{where}: faults[{index}].name: {says}")
+        if scenario.cluster.disk_mb is None and getattr(registry.fault(spec.name), "small_disk", False):
+            raise BadInput(f"{where}: faults[{index}].name: {spec.name}: allowed only with cluster.disk_mb")
 
 
 def _check_described(scenario: _Scenario, where: str) -> None:

@@ -35,6 +35,8 @@ class ClusterSpec(Strict):
       features have the default level of the release.
     - `settings`: broker and controller configuration by Kafka's property names; it overrides the harness's settings.
       What is written or printed has the names, and the values only of settings that are known to contain no secret.
+    - `disk_mb`: the size in MB of a file system of its own for each broker's data, which `fill-disk` fills; by default
+      they share the machine's. It is in memory, and needs root and Linux.
     """
 
     system: Annotated[str, Field(min_length=1)] = "kafka"
@@ -42,6 +44,7 @@ class ClusterSpec(Strict):
     brokers: Literal[3] = 3
     features: dict[Annotated[str, Field(pattern=FEATURE)], Annotated[int, Field(ge=0, le=LEVEL_MAX)]] = {}
     settings: dict[str, str | int | float | bool] = Field(default={}, repr=False)  # the values may be secrets
+    disk_mb: Annotated[int, Field(ge=100, le=100_000)] | None = None
 
     def described(self) -> dict[str, Any]:
         """Return the table as it may be written to a file: without the values of settings that may be secrets."""

@@ -21,7 +21,7 @@ from typing import Any
 from onceproof.harness.artifacts import clients, features, images, jars, java
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput, HarnessError
-from onceproof.harness.cluster import app_container
+from onceproof.harness.cluster import app_container, disks
 from onceproof.harness.model import databases, registry
 from onceproof.harness.model.scenario import Scenario
 from onceproof.suite import matrix
@@ -57,6 +57,7 @@ def check(scenario: Scenario, where: str) -> None:
         _features,
         _checks,
         _disk,
+        _small_disks,
         _program,
         _load,
         _databases,
@@ -82,6 +83,12 @@ def _combination(scenario: Scenario) -> str:
     )
     problem = matrix.why_impossible(cell) if scenario.cluster.system == _KAFKA else ""
     return f"workload.group_protocol: {problem}; allowed: classic" if problem else ""
+
+
+def _small_disks(scenario: Scenario) -> str:
+    """Return why brokers cannot have file systems of their own, if the scenario asks for them."""
+    problem = "" if scenario.cluster.disk_mb is None else disks.why_impossible()
+    return f"cluster.disk_mb: {problem}" if problem else ""
 
 
 def _releases(scenario: Scenario) -> str:
