@@ -34,7 +34,8 @@ def scenario_of(raw: Mapping[str, Any]) -> Scenario | None:
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+        left = {key: _without_nulls(each) for key, each in value.items() if each is not None}
+        return {key: each for key, each in left.items() if each != {}}
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 

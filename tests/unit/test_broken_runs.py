@@ -350,7 +350,7 @@ def test_a_report_replaces_a_pipe_or_a_link(
 
     folder = broken(judged, tmp_path, Broken(name=kind, change=change, says="", sealed=False))
     assert ended(capsys, "report", folder)[0] == commands.AS_EXPECTED
-    assert "<svg" in (folder / "report.html").read_text()
+    assert "<canvas" in (folder / "report.html").read_text()
     assert other.read_text() == "mine"
 
 

@@ -24,7 +24,7 @@ class Curves {
         ["lag of the group", sampled.lag, 0, "committed"], ["HW − LSO", sampled.behind, 0, "indeterminate"],
         ...partitions.map(([name, lag], index) =>
           [`HW − LSO ${name}`, lag, 0, flavours[index % flavours.length], {show: false, dash: [4, 3 + index % 4]}])]),
-      this._plot("open transactions", [held(open.count, open.at)[0]], [
+      this._plot("open", [held(open.count, open.at)[0]], [
         ["open transactions", held(open.count, open.at)[1], 0, "committed", {stepped: true}]]),
       this._plot("least ISR", [held(isr.least, isr.at)[0]], [
         ["in-sync replicas of the worst partition", held(isr.least, isr.at)[1], 0, "leader", {stepped: true}]]),
