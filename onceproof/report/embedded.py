@@ -47,8 +47,7 @@ def of(events: Events, folder: Path) -> str:
         "left_out": [],
     }
     for name, part in _of_tables(folder):
-        text = _packed({**data, **part})
-        if len(text) > BYTES_MAX:
+        if part is None or len(_packed({**data, **part})) > BYTES_MAX:
             data["left_out"].append(name)
         else:
             data |= part
@@ -60,8 +59,11 @@ def _packed(data: Json) -> str:
     return base64.b64encode(gzip.compress(raw, 6, mtime=0)).decode()
 
 
-def _of_tables(path: Path) -> Iterator[tuple[str, Json]]:
-    """Yield the parts of the data that come from the tables, the most useful first; none if there are no tables."""
+def _of_tables(path: Path) -> Iterator[tuple[str, Json | None]]:
+    """Yield the parts of the data that come from the tables, the most useful first; none if there are no tables.
+
+    A part is None if the run is so large that it would not fit in any case.
+    """
     try:
         folder = Folder(path)
     except BadInput:
@@ -72,16 +74,11 @@ def _of_tables(path: Path) -> Iterator[tuple[str, Json]]:
         told = facts.of(folder, observed=rows["outputs"] < ROWS_MAX)
         yield "the batches of the logs", {"facts": _by_place(told), "grouped": facts.without_cover(folder)}
     else:
-        yield from _too_large("the batches of the logs")
+        yield "the batches of the logs", None
     if max(rows["outputs"], rows["inputs"]) < ROWS_MAX:
         yield "the single records", {"sent": _sent(folder), "outputs": _outputs(folder), "found": _found(folder)}
     else:
-        yield from _too_large("the single records")
-
-
-def _too_large(name: str) -> Iterator[tuple[str, Json]]:
-    """Yield a part that is left out without being made."""
-    yield name, {"": "x" * BYTES_MAX * 2}
+        yield "the single records", None
 
 
 def _ids(folder: Folder) -> dict[str, list[str]]:

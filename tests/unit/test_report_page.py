@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from onceproof.harness.record import manifest
 from onceproof.harness.record.results import Finding
-from onceproof.report import report, trace
+from onceproof.report import embedded, report, trace
 from onceproof.report.explained import ANOMALIES
 from onceproof.report.folder import Folder
 from onceproof.verifiers.verify import verify
@@ -193,6 +193,19 @@ def test_a_run_that_proves_nothing_has_a_page_too(browser: Chrome, tmp_path: Pat
     assert ("vacuous: fault 0-kill" in page) == (about == "vacuous")
     assert ("so there is no chart" in page) == (about == "no transactions")
     assert bool(browser.find_elements(By.NAME, "what")) == (about != "no transactions")
+
+
+@in_a_browser
+@pytest.mark.parametrize(("limit", "value"), [("ROWS_MAX", 10), ("BYTES_MAX", 15_000)])
+def test_a_run_that_is_too_large_says_what_is_left_out(
+    browser: Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(embedded, limit, value)
+    opened(browser, run_of(tmp_path, "zombie"))
+    assert "This page does not contain" in text(browser, "stories") and "single records" in text(browser, "stories")
+    assert follow(browser, "9") == []
+    browser.find_element(By.ID, "lanes").send_keys("n")
+    assert text(browser, "detail").startswith("worker-0.1 transaction 1: ")
 
 
 @in_a_browser
