@@ -16,11 +16,12 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec
-from onceproof.harness.model.targets import NODE_ROLE
+from onceproof.harness.model.targets import BROKER_ROLE, NODE_ROLE
 from onceproof.harness.record.events import FaultTarget, NodeState
 from onceproof.harness.record.history import Events
 
 _HIT_DEADLINE_S = 5.0
+_END_DEADLINE_S = 30.0
 
 
 class NodeSpec(FaultSpec):
@@ -64,6 +65,37 @@ def strike_node(context: FaultContext, fault: PlannedFault[NodeSpec], node: str,
             exit_code=context.cluster.exit_code(node),
         )
     )
+
+
+class BrokerSpec(NodeSpec):
+    """The key of faults after which a broker ends by itself.
+
+    - `target`: a broker by its number or role, as for `kill`.
+    """
+
+    target: Annotated[str, Key(pattern=f"^({BROKER_ROLE})$")]
+
+
+def make_end(context: FaultContext, fault: PlannedFault[BrokerSpec], act: Callable[[str], None]) -> str:
+    """Apply `act` to the broker that has the target's role now, wait until it has ended, and return its name.
+
+    Raises DeadlineError when no broker has the role for twenty seconds, or it still runs after thirty.
+    """
+    node, cluster = context.node(fault.spec.target), context.cluster
+    context.note(FaultTarget(fault=fault.id, role=fault.spec.target, node=node))
+    before = cluster.state(node)
+    act(node)
+    until(f"{node} to shut down", lambda: cluster.state(node) == "exited", deadline_s=_END_DEADLINE_S)
+    state, code = cluster.state(node), cluster.exit_code(node)
+    context.note(NodeState(fault=fault.id, node=node, before=before, state=state, exit_code=code))
+    return node
+
+
+def not_ended(fault: PlannedFault[BrokerSpec], events: Events) -> str | None:
+    """Return a message unless the broker ended by itself, with an error."""
+    if any(each.exit_code == 0 for each in events.of(NodeState, fault=fault.id)):
+        return "the broker ended without an error"
+    return not_in_state("exited", fault, events)
 
 
 def draw_node(chance: Chance) -> Mapping[str, Any] | None:

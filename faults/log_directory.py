@@ -13,30 +13,15 @@ has failed, and shuts down (KIP-112). When the fault ends, the directory is ther
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field as Key
-
-from onceproof.faults._node import NodeSpec, draw_node, not_in_state
-from onceproof.harness.base.deadlines import until
+from onceproof.faults._node import BrokerSpec, draw_node, make_end, not_ended
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.targets import BROKER_ROLE
-from onceproof.harness.record.events import FaultTarget, NodeState
 from onceproof.harness.record.history import Events
-
-_DEADLINE_S = 30.0
-
-
-class LogDirectorySpec(NodeSpec):
-    """The key of `log-directory`.
-
-    - `target`: a broker by its number or role, as for `kill`.
-    """
-
-    target: Annotated[str, Key(pattern=f"^({BROKER_ROLE})$")]
 
 
 class LogDirectory:
@@ -44,21 +29,16 @@ class LogDirectory:
 
     name: ClassVar = "log-directory"
     about: ClassVar = "Takes a broker's log directory away, so that it shuts down, and gives it back after lasts_s."
-    params: ClassVar = LogDirectorySpec
+    params: ClassVar = BrokerSpec
     needs: ClassVar = frozenset({"nodes", "log-access"})
 
-    def inject(self, context: FaultContext, fault: PlannedFault[LogDirectorySpec]) -> Undo:
+    def inject(self, context: FaultContext, fault: PlannedFault[BrokerSpec]) -> Undo:
         """Take the directory away and wait until the broker has ended; the returned function undoes both.
 
         Raises DeadlineError when no node has the role for 20 s, or the broker still runs after 30 s.
         """
-        cluster, node = context.cluster, context.node(fault.spec.target)
-        context.note(FaultTarget(fault=fault.id, role=fault.spec.target, node=node))
-        before = cluster.state(node)
-        cluster.take_log_directory(node)
-        until(f"{node} to shut down", lambda: cluster.state(node) == "exited", deadline_s=_DEADLINE_S)
-        state, code = cluster.state(node), cluster.exit_code(node)
-        context.note(NodeState(fault=fault.id, node=node, before=before, state=state, exit_code=code))
+        cluster = context.cluster
+        node = make_end(context, fault, cluster.take_log_directory)
 
         def undo() -> None:
             cluster.give_log_directories_back()
@@ -71,11 +51,9 @@ class LogDirectory:
         chance.nodes = [role for role in chance.nodes if re.fullmatch(BROKER_ROLE, role)]
         return draw_node(chance)
 
-    def missing(self, fault: PlannedFault[LogDirectorySpec], events: Events) -> str | None:
+    def missing(self, fault: PlannedFault[BrokerSpec], events: Events) -> str | None:
         """Return a message unless the broker ended by itself."""
-        if any(each.exit_code == 0 for each in events.of(NodeState, fault=fault.id)):
-            return "the broker ended without an error"
-        return not_in_state("exited", fault, events)
+        return not_ended(fault, events)
 
 
 FAULT = LogDirectory()

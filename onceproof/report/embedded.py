@@ -22,31 +22,37 @@ from onceproof.harness.record.history import Events
 from onceproof.report import curves, facts, timeline, trace
 from onceproof.report.facts import Fact
 from onceproof.report.folder import Folder
-from onceproof.report.timeline import Json, ms
+from onceproof.report.timeline import FaultSpan, Json, Transaction, ms
 
 BYTES_MAX = 2_000_000
 ROWS_MAX = 400_000  # of records; more do not fit, however well they compress
 _FACTS_MAX = 200_000
 
 
-def of(events: Events, folder: Path) -> str:
-    """Return the data of a run for its report, as text; `folder` may lack tables, as after a run that ended early."""
-    told = timeline.transactions(events)
+def of(events: Events, told: Sequence[Transaction], spans: Sequence[FaultSpan], folder: Path) -> str:
+    """Return the data of a run for its report, as text.
+
+    `told` and `spans` are the transactions and faults of these events. `folder` may lack tables, as after a run that
+    ended early.
+    """
     lanes = timeline.lanes(events, told)
     data: Json = {
         "length": ms(events[-1].at - events[0].at),
         "lanes": lanes,
         "transactions": timeline.columns(told, lanes),
-        "faults": [
-            {"id": each.id, "begin": ms(each.begin), "end": ms(each.end), "note": each.note}
-            for each in timeline.faults(events)
-        ],
+        "faults": [{"id": each.id, "begin": ms(each.begin), "end": ms(each.end), "note": each.note} for each in spans],
         "ticks": list(timeline.ticks(events)),
         "curves": curves.of(events, told),
         "words": {"no_output": trace.NO_OUTPUT, "not_covered": trace.NOT_COVERED},
         "left_out": [],
     }
-    for name, part in _of_tables(folder):
+    parts = list(_of_tables(folder, events))
+    whole: Json = dict(data)
+    for _, part in parts:
+        whole |= part or {}
+    if all(part is not None for _, part in parts) and len(text := _packed(whole)) <= BYTES_MAX:
+        return text
+    for name, part in parts:
         if part is None or len(_packed({**data, **part})) > BYTES_MAX:
             data["left_out"].append(name)
         else:
@@ -59,13 +65,13 @@ def _packed(data: Json) -> str:
     return base64.b64encode(gzip.compress(raw, 6, mtime=0)).decode()
 
 
-def _of_tables(path: Path) -> Iterator[tuple[str, Json | None]]:
+def _of_tables(path: Path, events: Events) -> Iterator[tuple[str, Json | None]]:
     """Yield the parts of the data that come from the tables, the most useful first; none if there are no tables.
 
     A part is None if the run is so large that it would not fit in any case.
     """
     try:
-        folder = Folder(path)
+        folder = Folder(path, events)
     except BadInput:
         return
     yield "the transactional ids", {"ids": _ids(folder)}

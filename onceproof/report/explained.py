@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from onceproof.harness.record.results import Finding, Results
-from onceproof.report.timeline import FaultSpan, Transaction
+from onceproof.report.timeline import FaultSpan, Name, Transaction, by_name, named_by
 
-_Name = tuple[str, int | None, int | None]  # a worker, its incarnation, and the number of a transaction
 _NEAR_S = 2.0  # a fault that has ended so shortly before may still be the cause
 
 
@@ -141,13 +140,13 @@ ANOMALIES: Mapping[str, Anomaly] = {
 def of(results: Results, told: Sequence[Transaction], faults: Sequence[FaultSpan], start: float) -> list[Explained]:
     """Return the findings of a verdict with what explains them; `start` is the start of the run (s) in the history."""
     claims = {finding.cls + finding.says: check.claim for check in results.checks for finding in check.findings}
-    by_name: dict[_Name, Transaction] = {(each.source, each.incarnation, each.number): each for each in told}
+    transactions = by_name(told)
     return [
         Explained(
             finding=finding,
             claim=claims.get(finding.cls + finding.says, ""),
             anomaly=ANOMALIES.get(finding.cls),
-            faults=[_overlapping(sample, by_name, faults, start) for sample in finding.samples],
+            faults=[_overlapping(sample, transactions, faults, start) for sample in finding.samples],
         )
         for finding in results.findings
     ]
@@ -155,12 +154,12 @@ def of(results: Results, told: Sequence[Transaction], faults: Sequence[FaultSpan
 
 def _overlapping(
     sample: Mapping[str, Any],
-    by_name: Mapping[_Name, Transaction],
+    transactions: Mapping[Name, Transaction],
     faults: Sequence[FaultSpan],
     start: float,
 ) -> str:
     """Return which faults overlap the transactions of a sample, in words; empty if their time is not known."""
-    times = list(_times(sample, by_name, start))
+    times = list(_times(sample, transactions, start))
     if not times:
         return ""
     begin, end = min(times), max(times)
@@ -173,12 +172,9 @@ def _overlapping(
     return f"{at}; no fault was active"
 
 
-def _times(sample: Mapping[str, Any], by_name: Mapping[_Name, Transaction], start: float) -> Iterator[float]:
-    header = sample.get("header") or {}
-    named = [(f"worker-{header.get('worker')}", header.get("incarnation"), header.get("transaction"))]
+def _times(sample: Mapping[str, Any], transactions: Mapping[Name, Transaction], start: float) -> Iterator[float]:
     for event in sample.get("transactions") or ():
         yield event["at"] - start
-        named.append((event["source"], event["incarnation"], event["transaction"]))
-    for name in named:
-        if (transaction := by_name.get(name)) is not None:
+    for name in named_by(sample):
+        if (transaction := transactions.get(name)) is not None:
             yield from (transaction.begin, transaction.end)

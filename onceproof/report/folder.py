@@ -16,10 +16,11 @@ Row = Mapping[str, Any]
 class Folder:
     """A run's folder with its tables. Raises BadInput when it has none, or damaged ones."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, events: history.Events | None = None) -> None:
+        """Open a folder; `events` is its history, if that was read already."""
         self.path = path
         self.facts = collected.read(path, missing="the run ended before its tables were collected")
-        self.events = history.read(path / "history.jsonl")
+        self.events = history.read(path / "history.jsonl") if events is None else events
         self.workload = declaration.read(path)
         self.start = self.events[0].at if self.events else 0.0
         self._prefix: str = self.facts["partitions"][0]["topic"].removesuffix("input")

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from pydantic import TypeAdapter
 
 from onceproof.harness.base import files
@@ -27,13 +26,12 @@ from onceproof.harness.record.events import (
 )
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Results
-from onceproof.report import embedded, explained, timeline
+from onceproof.report import embedded, explained, pages, timeline
 from onceproof.report.junit import Case, junit
 from onceproof.report.timeline import FaultSpan
 
 _PHASES = TypeAdapter(dict[str, float])
 _PHASES_BYTES_MAX = 1_000_000
-_PAGE = Path(__file__).parent / "page"
 _SCRIPTS = ("base.js", "lanes.js", "curves.js", "follow.js", "main.js")
 _SAID_BYTES, _SAID_LINES = 4_000, 8  # of each process of an application
 
@@ -49,36 +47,32 @@ def write(folder: Path) -> Path:
     manifest.check_results(folder)
     scenario = plan.read(folder / "plan.json").scenario
     events = history.read(folder / "history.jsonl")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_PAGE), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    spans = timeline.faults(events)
-    page = environment.get_template("report.html.j2").render(
-        results=judged,
-        about=scenario.about.strip(),
-        start=events[0].at,
-        data=embedded.of(events, folder) if events.first(Began) else "",
-        style=_text("uplot/uPlot.min.css", "style.css"),
-        script=_text("uplot/uPlot.iife.min.js", *_SCRIPTS),
-        tables=(folder / "tables" / "collect.json").exists(),
-        explained=explained.of(judged, timeline.transactions(events), spans, events[0].at),
-        longest=timeline.longest_without(events),
-        faults=_faults(events, spans),
-        requests=_requests(events),
-        workers=_workers(events),
-        own_errors=_own_errors(events),
-        phases=_phases(folder / "phases.json"),
-        classes=_classes(judged),
-        said=_said(folder / "processes") if scenario.app is not None else {},
+    told, spans = timeline.transactions(events), timeline.faults(events)
+    page = (
+        pages.environment()
+        .get_template("report.html.j2")
+        .render(
+            results=judged,
+            about=scenario.about.strip(),
+            start=events[0].at,
+            data=embedded.of(events, told, spans, folder) if events.first(Began) else "",
+            style=pages.text("uplot/uPlot.min.css", "style.css"),
+            script=pages.text("uplot/uPlot.iife.min.js", *_SCRIPTS),
+            tables=(folder / "tables" / "collect.json").exists(),
+            explained=explained.of(judged, told, spans, events[0].at),
+            longest=timeline.longest_without(events),
+            faults=_faults(events, spans),
+            requests=_requests(events),
+            workers=_workers(events),
+            own_errors=_own_errors(events),
+            phases=_phases(folder / "phases.json"),
+            classes=_classes(judged),
+            said=_said(folder / "processes") if scenario.app is not None else {},
+        )
     )
     files.write(target, page)
     files.write(cases, junit("onceproof", [_case(judged)]))
     return target
-
-
-def _text(*names: str) -> str:
-    """Return parts of the page, one after the other."""
-    return "\n".join((_PAGE / name).read_text(encoding="utf-8") for name in names)
 
 
 def _classes(results: Results) -> dict[str, list[str]]:

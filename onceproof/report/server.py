@@ -24,14 +24,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import jinja2
-
 from onceproof.harness.base.errors import BadInput
-from onceproof.report import archive, compare, report, trace
+from onceproof.report import archive, compare, pages, report, trace
 from onceproof.report.archive import Archived
 from onceproof.report.folder import Folder
 
-_PAGES = Path(__file__).parent / "page"
 _HISTORY_MAX = 60  # verdicts of a scenario that are shown
 _LISTED_MAX = 500
 _SANDBOX = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
@@ -189,11 +186,7 @@ def _run(folder: Path, query: Query, key: str) -> Archived:
 
 
 def _rendered(template: str, **values: Any) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_PAGES), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    style = (_PAGES / "style.css").read_text(encoding="utf-8")
-    return environment.get_template(template).render(style=style, **values)
+    return pages.environment().get_template(template).render(style=pages.text("style.css"), **values)
 
 
 _PAGES_OF: Mapping[str, Callable[[Path, Query], str]] = {

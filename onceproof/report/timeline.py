@@ -6,7 +6,7 @@ a mapping of columns, which compresses better than rows do.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,7 @@ from onceproof.harness.record.history import Events
 COMMITTED, ABORTED, INDETERMINATE, OPEN = "committed", "aborted", "indeterminate", "open"
 _OUTCOMES = {"ok": COMMITTED, "fail": ABORTED, "info": INDETERMINATE}
 Json = dict[str, Any]
+Name = tuple[str, int | None, int]  # a worker, its incarnation, and the number of a transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +143,22 @@ def transactions(events: Events) -> list[Transaction]:
     ordered = sorted(found.values(), key=lambda each: each.begin)
     _stack(ordered)
     return ordered
+
+
+def by_name(told: Iterable[Transaction]) -> dict[Name, Transaction]:
+    """Return transactions by their worker, its incarnation, and their number."""
+    return {(each.source, each.incarnation, each.number): each for each in told}
+
+
+def named_by(sample: Mapping[str, Any]) -> list[Name]:
+    """Return the names of the transactions that a sample of a finding names: in its events, its header, and itself."""
+    found: list[Name] = [
+        (each["source"], each["incarnation"], each["transaction"]) for each in sample.get("transactions") or ()
+    ]
+    for owner in (sample.get("header") or {}, sample):
+        if owner.get("worker") is not None and owner.get("transaction") is not None:
+            found.append((f"worker-{owner['worker']}", owner.get("incarnation"), owner["transaction"]))
+    return found
 
 
 def _tell(transaction: Transaction, event: ProcessEvent, at: float, roles: Mapping[str, str]) -> None:

@@ -25,13 +25,12 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import plan, registry
 from onceproof.harness.record import history, results
 from onceproof.harness.record.results import Results
-from onceproof.report import explained, timeline, trace
+from onceproof.report import explained, pages, timeline, trace
 from onceproof.report.archive import runs as archived
 from onceproof.report.explained import Explained
 from onceproof.report.folder import Folder
 from onceproof.suite import rates, soak
 
-_PAGE = Path(__file__).parents[1] / "report" / "page"
 _STEPS_MAX = 40  # of a story
 
 
@@ -229,7 +228,7 @@ def write(analysis: Analysis, folder: Path) -> Path:
     environment = _environment(autoescape=True)
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     page = environment.get_template("analysis.html.j2").render(
-        title=analysis.title, style=(_PAGE / "style.css").read_text(encoding="utf-8"), body=body
+        title=analysis.title, style=pages.text("style.css"), body=body
     )
     files.write(folder / "analysis.html", page)
     return folder / "analysis.html"
@@ -242,13 +241,7 @@ def markdown(analysis: Analysis, *, figure: bool) -> str:
 
 
 def _environment(*, autoescape: bool) -> jinja2.Environment:
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_PAGE),
-        autoescape=autoescape,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = pages.environment(autoescape=autoescape, trim_blocks=True, lstrip_blocks=True)
     made.filters["cell"] = _cell
     return made
 

@@ -4,9 +4,7 @@ A fault that began after the last transaction that a finding names cannot have c
 finding does not name probably has not. Both are tried at once before single faults are (`shrink`).
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from onceproof.harness.model import plan
 from onceproof.harness.record import history, results
@@ -30,8 +28,8 @@ def of(folder: Path, cls: str) -> list[set[int]]:
         for sample in finding.samples
     ]
     start = events[0].at
-    told = {(each.source, each.incarnation, each.number): each for each in timeline.transactions(events)}
-    named = [told[key] for sample in samples for key in _transactions(sample) if key in told]
+    told = timeline.by_name(timeline.transactions(events))
+    named = [told[key] for sample in samples for key in timeline.named_by(sample) if key in told]
     if not named:
         return []
     last = start + max(each.end for each in named) + _AFTER_S
@@ -47,12 +45,3 @@ def _on(events: history.Events, fault: str, workers: set[str]) -> bool:
     target = events.first(FaultTarget, fault=fault)
     hit = target.role if target is not None else ""
     return not hit.startswith(_WORKER) or hit in workers
-
-
-def _transactions(sample: Mapping[str, Any]) -> Sequence[tuple[str, int | None, int]]:
-    """Return the transactions that a sample of a finding names."""
-    found = [(each["source"], each["incarnation"], each["transaction"]) for each in sample.get("transactions") or ()]
-    for owner in (sample.get("header") or {}, sample):
-        if owner.get("worker") is not None and owner.get("transaction") is not None:
-            found.append((f"{_WORKER}{owner['worker']}", owner.get("incarnation"), owner["transaction"]))
-    return found
