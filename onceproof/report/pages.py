@@ -11,7 +11,17 @@ FOLDER = Path(__file__).parent / "page"
 def environment(*, autoescape: bool = True, **options: Any) -> jinja2.Environment:
     """Return the environment of the templates, in which a missing value is an error; `options` are Jinja's own."""
     loader = jinja2.FileSystemLoader(FOLDER)
-    return jinja2.Environment(loader=loader, autoescape=autoescape, undefined=jinja2.StrictUndefined, **options)
+    made = jinja2.Environment(loader=loader, autoescape=autoescape, undefined=jinja2.StrictUndefined, **options)
+    made.filters["sentence"] = sentence
+    return made
+
+
+def sentence(text: str) -> str:
+    """Return a statement as a sentence. A first word that is a name, such as `auto.offset.reset`, is not changed."""
+    if not text:
+        return ""
+    named = not text.split(maxsplit=1)[0].isalpha()
+    return f"{text if named else text[:1].upper() + text[1:]}."
 
 
 def text(*names: str) -> str:

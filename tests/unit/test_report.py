@@ -8,7 +8,7 @@ import pytest
 
 from onceproof.harness.record import manifest, own_errors
 from onceproof.harness.record.results import Results
-from onceproof.report import report
+from onceproof.report import pages, report
 from tests.unit.described_run import DescribedRun
 from tests.unit.good_run import GoodRun
 
@@ -76,3 +76,8 @@ def test_what_an_application_printed_last(good_run: GoodRun, tmp_path: Path) -> 
     said = page(DescribedRun(0), tmp_path / "run", printed)
     assert "line 999\n<the last one></pre>" in said and "line 980" not in said
     assert "printed last" not in page(good_run, tmp_path / "other", printed)
+
+
+def test_a_sentence_begins_with_a_capital_unless_with_a_name() -> None:
+    said = [pages.sentence(text) for text in ("offsets are gone", "auto.offset.reset = latest", "")]
+    assert said == ["Offsets are gone.", "auto.offset.reset = latest.", ""]
