@@ -15,16 +15,16 @@ on a disk twice.
 import json
 import os
 import shutil
-import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from onceproof.bench import baselines
+from onceproof.bench.verified import FULL, KAFKA, LEDGER, PLAIN, READERS, SOURCE, Measured, Turn, targets
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster import pool, topology
@@ -38,6 +38,7 @@ from onceproof.run import ready
 from onceproof.run.ready import is_from
 from onceproof.run.run import Run
 from onceproof.verifiers.collect import collect, records
+from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.evidence import spark
 from onceproof.verifiers.verify import verify as judge
 from onceproof.workloads import processes
@@ -45,57 +46,6 @@ from onceproof.workloads import processes
 SCHEMA_VERSION = 1
 SPEC = Scenario(name="bench-verify", about="Filled as fast as possible.", workload=WorkloadSpec(name="copy"))
 _FILL_DEADLINE_S = 3600
-_LARGE_BYTES = 500  # for records of at least this size, reading takes most of the time, and so the target is closer
-KAFKA, PLAIN = "Kafka's ConsumerPerformance", "plain Python consumer with a dict"
-SOURCE = "our source, records discarded"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Turn:
-    """One measurement of a reader: the seconds of each part, and the peak memory in MB."""
-
-    seconds: Mapping[str, float]
-    peak_mb: float
-
-    @property
-    def whole(self) -> float:
-        """Return the seconds of all parts together."""
-        return sum(self.seconds.values())
-
-
-@dataclass(kw_only=True)
-class Measured:
-    """The measurements of one filling: `records` records of `record_bytes` bytes, and the turns of each reader.
-
-    `cold` is a full proof with a new JVM.
-    """
-
-    records: int
-    record_bytes: int
-    turns: dict[str, list[Turn]] = field(default_factory=dict)
-    cold: Turn | None = None
-
-    def median(self, name: str, part: str | None = None) -> float:
-        """Return the median seconds of a reader, or of one part of it."""
-        return statistics.median(turn.seconds[part] if part else turn.whole for turn in self.turns[name])
-
-    def peak(self, name: str) -> float:
-        """Return the highest peak memory of a reader, in MB."""
-        return max(turn.peak_mb for turn in self.turns[name])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A target: `value` must be at most `most`."""
-
-    says: str
-    value: float
-    most: float
-
-    @property
-    def held(self) -> bool:
-        """Return whether the target is met."""
-        return self.value <= self.most
 
 
 class FillRun(Run):
@@ -140,12 +90,19 @@ class FillRun(Run):
 
 
 def verify(
-    *, records: int, sizes: Sequence[int], rounds: int, folder: Path, progress: Progress, master: str
+    *,
+    records: int,
+    sizes: Sequence[int],
+    rounds: int,
+    readers: Sequence[str],
+    folder: Path,
+    progress: Progress,
+    master: str,
 ) -> list[Measured]:
-    """Fill topics and measure every reader, for each size and first with a tenth of the records.
+    """Fill topics and measure readers, for each size and first with a tenth of the records.
 
-    `rounds` is the number of turns of each reader. Raises HarnessError when a reader fails, reads wrong records, or
-    the verdict is not valid.
+    `rounds` is the number of turns of each reader, and `readers` has names of `verified.READERS`. Raises HarnessError
+    when a reader fails, reads wrong records, or the verdict is not valid.
     """
     found = []
     with pool.lease(SPEC.cluster, keep=False, say=progress.say) as cluster:
@@ -171,7 +128,7 @@ def verify(
                 try:
                     filled.work()
                     filled.quiesce()
-                    found.append(_measure(filled, rounds, progress, master))
+                    found.append(_measure(filled, rounds, readers, progress, master))
                 finally:
                     filled.close()
                 shutil.rmtree(filled.folder)
@@ -179,24 +136,26 @@ def verify(
     return found
 
 
-def _measure(filled: FillRun, rounds: int, progress: Progress, master: str) -> Measured:
-    """Measure every reader on the topics of one filling."""
+def _measure(filled: FillRun, rounds: int, names: Sequence[str], progress: Progress, master: str) -> Measured:
+    """Measure readers on the topics of one filling."""
     workload = filled.plan.scenario.workload
     measured = Measured(records=workload.records, record_bytes=workload.record_bytes)
     readers: dict[str, Callable[[], Turn]] = {
         KAFKA: lambda: _turn(baselines.kafka(filled.context, 2 * workload.records)),
         SOURCE: lambda: _timed(whole=lambda: read_only(filled.context, master=master)),
-        "full": lambda: _ours(filled, "full", master),
-        "ledger": lambda: _ours(filled, "ledger", master),
+        FULL: lambda: _ours(filled, "full", master),
+        LEDGER: lambda: _ours(filled, "ledger", master),
         PLAIN: lambda: _turn(baselines.plain(filled.context)),
     }
     progress.phase(f"measure {workload.records:,} records of {workload.record_bytes} B")
-    spark.stop()
-    measured.cold = _ours(filled, "full", master)
-    progress.say(f"cold: {measured.cold.whole:.1f} s")
+    wanted = [READERS[name] for name in names]
+    if FULL in wanted:
+        spark.stop()
+        measured.cold = _ours(filled, "full", master)
+        progress.say(f"cold: {measured.cold.whole:.1f} s")
     for _ in range(rounds):
-        for name, read in readers.items():
-            turn = read()
+        for name in wanted:
+            turn = readers[name]()
             measured.turns.setdefault(name, []).append(turn)
             progress.say(f"{name}: {turn.whole:.1f} s, {turn.peak_mb:.0f} MB")
     return measured
@@ -208,7 +167,7 @@ def read_only(context: FaultContext, *, master: str) -> None:
     The time that this takes is a lower bound for `collect`.
     """
     session, bootstrap = spark.session(master), context.cluster.bootstrap(topology.OBSERVER_LANE)
-    pinned = collect.pin(context.cluster.admin, judged(context))
+    pinned = pin(context.cluster.admin, judged(context))
     outputs = records.read_outputs(session, bootstrap, context, pinned, "read_committed", Path()).values()
     frames = [records.read_inputs(session, bootstrap, context, pinned), *outputs]
     with ThreadPoolExecutor(len(frames)) as threads:
@@ -248,68 +207,6 @@ def _judge(folder: Path, master: str) -> None:
     if results.verdict != "valid":
         says = [reason.says for reason in results.reasons] + [each.says for each in results.findings]
         raise HarnessError(f"{results.headline}: {'; '.join(says)}"[:500])
-
-
-def targets(found: Sequence[Measured]) -> list[Target]:
-    """Return the targets for `found`, which has two fillings for each size: a tenth of the records, and all."""
-    listed = []
-    for small, large in zip(found[::2], found[1::2], strict=True):
-        size, ours = f"{large.record_bytes} B: ", large.median("full")
-        listed += [
-            Target(
-                says=size + "full proof relative to Kafka's tool",
-                value=ours / large.median(KAFKA),
-                most=1.8 if large.record_bytes < _LARGE_BYTES else 1.4,
-            ),
-            Target(
-                says=size + "ledger mode relative to Kafka's tool",
-                value=large.median("ledger") / large.median(KAFKA),
-                most=1.3,
-            ),
-            Target(
-                says=size + "full proof relative to a tenth of the records",
-                value=ours / small.median("full"),
-                most=11.0,
-            ),
-            Target(says=size + "full proof relative to plain Python", value=ours / large.median(PLAIN), most=1.0),
-            Target(
-                says=size + "memory of the full proof relative to plain Python",
-                value=large.peak("full") / large.peak(PLAIN),
-                most=1.0,
-            ),
-        ]
-    return listed
-
-
-def table(found: Sequence[Measured]) -> str:
-    """Return the medians and the targets as two tables in Markdown."""
-    lines = [
-        "| records | bytes each | reader | seconds | seconds of collect, verify | relative to Kafka's tool | peak MB |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for each in found:
-        for name in each.turns:
-            parts = (
-                ", ".join(f"{each.median(name, part):.1f}" for part in ("collect", "verify"))
-                if name in ("full", "ledger")
-                else ""
-            )
-            lines.append(
-                f"| {each.records:,} | {each.record_bytes} | {name} | {each.median(name):.1f} | {parts} "
-                f"| {each.median(name) / each.median(KAFKA):.2f} | {each.peak(name):.0f} |"
-            )
-        if each.cold is not None:
-            lines.append(
-                f"| {each.records:,} | {each.record_bytes} | full, cold | {each.cold.whole:.1f} | "
-                f"{', '.join(f'{spent:.1f}' for spent in each.cold.seconds.values())} "
-                f"| {each.cold.whole / each.median(KAFKA):.2f} | {each.cold.peak_mb:.0f} |"
-            )
-    lines += ["", "| target | measured | at most | result |", "|---|---|---|---|"]
-    lines += [
-        f"| {each.says} | {each.value:.2f} | {each.most:g} | {'met' if each.held else '**missed**'} |"
-        for each in targets(found)
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _write(found: Sequence[Measured], folder: Path) -> None:

@@ -41,6 +41,13 @@ def add(subcommands: Any) -> None:
         metavar="C,C",
         help="what transactions measures: throughput, cost, isolation, scope (default: all)",
     )
+    bench.add_argument(
+        "--readers",
+        type=values.listed(values.reader),
+        default=["kafka", "source", "full", "ledger", "plain"],
+        metavar="R,R",
+        help="what verify measures: kafka, source, full, ledger, plain (default: all)",
+    )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
     bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     bench.set_defaults(command=command)
@@ -48,7 +55,7 @@ def add(subcommands: Any) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Execute a benchmark of the verdict or of the request proxy, and print its tables."""
-    from onceproof.bench import verify, wire
+    from onceproof.bench import verified, verify, wire
     from onceproof.suite import preflight
 
     preflight.writable(options.runs)
@@ -76,12 +83,13 @@ def command(options: argparse.Namespace) -> int:
             records=options.records,
             sizes=options.sizes,
             rounds=options.rounds,
+            readers=options.readers,
             folder=options.runs,
             progress=progress,
             master=options.spark_master,
         )
-    commands.say(verify.table(found))
-    return commands.AS_EXPECTED if all(each.held for each in verify.targets(found)) else commands.NOT_AS_EXPECTED
+    commands.say(verified.table(found))
+    return commands.AS_EXPECTED if all(each.held for each in verified.targets(found)) else commands.NOT_AS_EXPECTED
 
 
 def _transactions(options: argparse.Namespace) -> int:
