@@ -41,7 +41,7 @@ from onceproof.harness.record.events import (
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import CheckResult, Mode, Reason, Results, decide
 from onceproof.verifiers import levels, lints
-from onceproof.verifiers.evidence import model_sql
+from onceproof.verifiers.evidence import model_sql, reading
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
 from onceproof.verifiers.evidence.tables import Tables
@@ -56,9 +56,11 @@ def verify(
     master: str = "local[2]",
     look: Callable[[], None] | None = None,
     checks: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
 ) -> Results:
     """Judge a run's folder and write its results.json.
 
+    `say` is told how many records have been read, every two seconds; a check may read the same records again.
     `look` reads the records that a read_committed reader does not see. It is called at most once, when a finding asks
     for these records. `checks` names checks to run in addition to the registered ones, as FILE.py:NAME. Raises BadInput
     when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has no tables, and
@@ -82,7 +84,7 @@ def verify(
         limit = limit_s(sum(tables.facts["rows"].values()))
         try:
             model_sql.check(tables.spark, tables.workload, folder)
-            with Watch(tables.spark, limit_s=limit) as watch:
+            with Watch(tables.spark, limit_s=limit) as watch, reading.told(tables.spark, say):
                 judged = in_threads(lambda check: _guarded(check, tables, watch), added)
                 judged += _left_out(planned.scenario.checks, checks)
                 mode = "full" if tables.full else "ledger"

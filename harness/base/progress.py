@@ -14,6 +14,8 @@ from rich.status import Status
 
 from onceproof.harness.base.text import shown
 
+_LINE_EVERY_S = 30.0
+
 
 class Progress(AbstractContextManager["Progress"]):
     """Prints the phases of one run and measures them.
@@ -24,7 +26,7 @@ class Progress(AbstractContextManager["Progress"]):
     def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, quiet=quiet, highlight=False)
         self._status: Status | None = None
-        self._started = self._phase_started = time.monotonic()
+        self._started = self._phase_started = self._told = time.monotonic()
         self._phase = ""
         self.seconds: dict[str, float] = {}
 
@@ -32,11 +34,9 @@ class Progress(AbstractContextManager["Progress"]):
         """End the current phase and begin the phase `name`."""
         self._close_phase()
         self._phase, self._phase_started = name, time.monotonic()
+        self._told = self._phase_started
         if self._console.is_terminal:
-            if self._status is None:
-                self._status = self._console.status(name)
-                self._status.start()
-            self._status.update(f"[bold]{name}[/]")
+            self._shown_status().update(f"[bold]{name}[/]")
         else:
             self.say(name)
 
@@ -49,12 +49,27 @@ class Progress(AbstractContextManager["Progress"]):
         if self._status is not None:
             self._status.update(f"[bold]{self._phase}[/]  {escape(shown(text))}")
 
+    def far(self, text: str) -> None:
+        """Say how far a phase of many minutes is: in the status line, or else in a line each half minute."""
+        if self._console.is_terminal:
+            self._shown_status()
+            self.live(text)
+        elif time.monotonic() - self._told >= _LINE_EVERY_S:
+            self._told = time.monotonic()
+            self.say(text)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close_phase()
         if self._status is not None:
             self._status.stop()
+
+    def _shown_status(self) -> Status:
+        if self._status is None:
+            self._status = self._console.status("")
+            self._status.start()
+        return self._status
 
     def _close_phase(self) -> None:
         if self._phase:

@@ -30,8 +30,8 @@ class Address:
     subnet: str
 
 
-def free_address() -> Address:
-    """Return an unused project name, block of a hundred host ports and /24 subnet.
+def free_address(kind: str = "onceproof") -> Address:
+    """Return an unused project name, which begins with `kind`, a block of a hundred host ports and a /24 subnet.
 
     The caller must hold the lock of `lock_file`. Raises HarnessError when no block is free.
     """
@@ -49,7 +49,7 @@ def free_address() -> Address:
         ports, subnet = 190 + number, f"10.213.{number}"
         taken = any(used.startswith(f"{subnet}.") for used in (*subnets, *local))
         if not taken and all(_port_free(ports * 100 + offset) for offset in _PUBLISHED):
-            return Address(name=f"onceproof-{number:02d}-{secrets.token_hex(2)}", ports=ports, subnet=subnet)
+            return Address(name=f"{kind}-{number:02d}-{secrets.token_hex(2)}", ports=ports, subnet=subnet)
     raise HarnessError(
         "no free block of a hundred ports in 19000 to 28999 with a free subnet in 10.213.0.0/24 to 10.213.99.0/24"
     )

@@ -80,6 +80,11 @@ class Cluster:
         """Return the `bootstrap.servers` of a lane."""
         return topology.bootstrap(self.address.ports, lane)
 
+    @property
+    def apps_network(self) -> str:
+        """The name of the network in which applications reach the brokers at `topology.APP_BOOTSTRAP`."""
+        return f"{self.address.name}_apps"
+
     def log_dirs(self) -> dict[str, Path]:
         """Return each broker's log directory as a folder of this machine, by node name."""
         return {f"broker{n}": self.folder / "data" / f"broker{n}" / "log" for n in topology.BROKERS}
@@ -98,8 +103,7 @@ class Cluster:
         user = host.container_user(self._docker.info())
         environment = composed.environment(self.spec, self.system, self.address, self.folder / "data", user)
         formatted.use(self.spec, self.folder / "data")
-        lines = "".join(f"{key}={value}\n" for key, value in environment.items())
-        (self.folder / composed.ENVIRONMENT).write_text(lines)
+        composed.write_environment(self.folder, environment)
         described = {"schema_version": 1, "spec": self.spec.described(), "address": asdict(self.address)}
         (self.folder / "cluster.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
 

@@ -37,19 +37,34 @@ def environment(spec: ClusterSpec, system: System, address: Address, data: Path,
 def start(system: System, folder: Path, *services: str, profile: str | None = None, healthy: bool = False) -> None:
     """Start these services of the cluster whose folder this is, or all; recreate one whose image has changed.
 
-    With `healthy`, return when they are healthy. Raises HarnessError when Compose fails, or a service ends or does not
-    become healthy, and DeadlineError after 180 s.
+    With `healthy`, return when they are healthy. Raises as `up` does.
+    """
+    options = ["--wait"] if healthy else []
+    up(system.compose() / "cluster.yaml", folder / ENVIRONMENT, *options, *services, profile=profile)
+
+
+def up(file: Path, environment_file: Path, *arguments: str, profile: str | None = None) -> None:
+    """Call `docker compose up` with a Compose file and the file of its variables; `arguments` follow.
+
+    Raises HarnessError when Compose fails, or a service ends or does not become healthy, and DeadlineError after 180 s.
     """
     compose = DockerCompose(
-        context=system.compose(),
-        compose_file_name="cluster.yaml",
-        env_file=str(folder / ENVIRONMENT),
+        context=file.parent,
+        compose_file_name=file.name,
+        env_file=str(environment_file),
         profiles=[profile] if profile else None,
     )
-    command = [*compose.docker_compose_command(), "up", "--detach", *(["--wait"] if healthy else []), *services]
+    command = [*compose.docker_compose_command(), "up", "--detach", *arguments]
     try:  # compose.start() has no deadline
-        subprocess.run(command, cwd=system.compose(), capture_output=True, check=True, timeout=_DEADLINE_S)
+        subprocess.run(command, cwd=file.parent, capture_output=True, check=True, timeout=_DEADLINE_S)
     except subprocess.TimeoutExpired:
         raise DeadlineError(f"waited {_DEADLINE_S} s for docker compose up to end") from None
     except subprocess.CalledProcessError as error:
         raise HarnessError(f"docker compose up: {error.stderr.decode(errors='replace')[-400:]}") from None
+
+
+def write_environment(folder: Path, variables: Mapping[str, str]) -> Path:
+    """Write the variables of a Compose file into the cluster's folder, and return the path."""
+    path = folder / ENVIRONMENT
+    path.write_text("".join(f"{key}={value}\n" for key, value in variables.items()))
+    return path

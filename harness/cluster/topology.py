@@ -20,6 +20,7 @@ LANES = (0, 1, 2, 3, 4)
 OBSERVER_LANE = 0
 WIRE_LINK_PORTS = 20_000
 DATABASE = "database"
+APP_BOOTSTRAP = ",".join(f"toxiproxy:2930{broker}" for broker in BROKERS)  # in the network of applications
 NODES = (*(f"broker{n}" for n in BROKERS), *(f"controller{n}" for n in CONTROLLERS))
 
 

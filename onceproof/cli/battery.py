@@ -50,7 +50,7 @@ def command(options: argparse.Namespace) -> int:
     plans, paths = [], {}
     for plan, path in battery.write(file, folder, wanted):
         loaded = scenario.load(path)
-        preflight.check(loaded, str(path))
+        preflight.check(loaded, str(path), options.spark_master)
         plans.append((plan, loaded.model_copy(update={"cluster": first.cluster})))
         paths[loaded.name] = path
     scenarios.prepare([(first.cluster.version, first.workload.client)])

@@ -19,6 +19,7 @@ from rich.table import Table
 from onceproof.cli import machine, terminal
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.progress import Progress
 from onceproof.harness.base.text import shown
 from onceproof.harness.record.results import Results
 
@@ -45,7 +46,8 @@ def verify(options: argparse.Namespace) -> int:
 
     preflight.machine(options.spark_master)
     try:
-        results = verify(options.run, master=options.spark_master, checks=options.check)
+        with Progress(quiet=machine.alone(options)) as progress:
+            results = verify(options.run, master=options.spark_master, checks=options.check, say=progress.far)
     except OSError as error:  # such as a full disk: what was found is not recorded, so it is no verdict
         say(_line(f"{options.run.absolute().name}: unknown: harness-error: {error}"))
         return FAILED

@@ -16,6 +16,12 @@ onceproof bench transactions            measure what transactions cost a produce
 onceproof bench copy                    measure how fast our workers and others copy a topic in transactions
 onceproof verify RUN                    judge a run's folder again
 onceproof report RUN                    write a run's report again
+onceproof replay RUN                    repeat the plan of a run, and say how often it fails again
+onceproof shrink RUN                    find the smallest plan that fails as a run did
+onceproof diff RUN RUN                  compare two runs
+onceproof serve [FOLDER]                show runs and their reports in a browser
+onceproof analysis FOLDER               write an analysis of the runs in a folder
+onceproof spark up | down               start or stop a Spark cluster in containers, for --spark-master
 onceproof trace RUN --input N           tell the story of one record (or --output, --key, --transactional-id)
 onceproof audit PATH…                   judge transactions from copied log directories (or --run RUN: from a run's logs)
 onceproof images [V]                    build the images that `docker compose up` needs

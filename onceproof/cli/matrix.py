@@ -95,7 +95,7 @@ def command(options: argparse.Namespace) -> int:
     preflight.machine(options.spark_master)
     for cell, each in wanted:
         if not cell.result:
-            preflight.check(each, each.name)
+            preflight.check(each, each.name, options.spark_master)
     scenarios.prepare((cell.kafka, cell.client) for cell, _ in wanted if not cell.result)
     new = options.runs / datetime.now(UTC).strftime("matrix-%Y%m%dT%H%M%S")
     folder = preflight.writable(options.resume or new)

@@ -39,7 +39,7 @@ def once(options: argparse.Namespace, loaded: Scenario, *, command: str) -> tupl
     bare = without_faults(loaded, kafka=options.kafka)
     preflight.writable(options.runs)
     preflight.machine(options.spark_master)
-    preflight.check(bare, str(options.scenario))
+    preflight.check(bare, str(options.scenario), options.spark_master)
     scenarios.prepare([(bare.cluster.version, bare.workload.client)])
     with (
         Progress(quiet=options.quiet) as progress,

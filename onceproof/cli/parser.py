@@ -24,6 +24,7 @@ from onceproof.cli import (
     serve,
     shrink,
     soak,
+    spark,
     trace,
 )
 from onceproof.cli.commands import BAD_INPUT
@@ -70,13 +71,14 @@ def parser() -> argparse.ArgumentParser:
     shrink.add(subcommands)
     serve.add(subcommands)
     analysis.add(subcommands)
+    spark.add(subcommands)
     for name, says, command in (
         ("verify", "judge a run's folder again, without a cluster", commands.verify),
         ("report", "write a run's report again", commands.report),
     ):
         again = subcommands.add_parser(name, help=says)
         again.add_argument("run", type=Path, help="a run's folder")
-        again.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+        again.add_argument("--spark-master", default="local[2]", help="Spark master that judges (default: local[2])")
         again.set_defaults(command=command)
         if command is commands.verify:
             machine.add_json(again, "the run with its results")

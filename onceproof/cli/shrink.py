@@ -131,7 +131,7 @@ def _prepared(options: argparse.Namespace, what: str) -> tuple[Scenario, int, st
     planned, seed = replay.plan_of(options.run, explicit=explicit)
     cls = replay.class_of(options.run, options.cls)
     preflight.machine(options.spark_master)
-    preflight.check(planned, planned.name)
+    preflight.check(planned, planned.name, options.spark_master)
     scenarios.prepare([(planned.cluster.version, planned.workload.client)])
     folder = preflight.writable(options.runs / datetime.now(UTC).strftime(f"{what}-%Y%m%dT%H%M%S"))
     return planned, seed, cls, folder

@@ -56,7 +56,7 @@ def command(options: argparse.Namespace) -> int:
     machine.check(options)
     preflight.machine(options.spark_master)
     for each in loaded:
-        preflight.check(each, each.name)
+        preflight.check(each, each.name, options.spark_master)
     scenarios.prepare((each.cluster.version, each.workload.client) for each in loaded)
     alone = machine.alone(options)
     say = (lambda _: None) if alone else commands.say

@@ -34,6 +34,13 @@ def hours(text: str) -> float:
     return float(text)
 
 
+def memory(text: str) -> str:
+    """An amount of memory, as Spark takes it."""
+    if not re.fullmatch(r"[1-9][0-9]{0,5}[mg]", text):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: a whole number and a unit, such as 512m or 2g")
+    return text
+
+
 def client(text: str) -> str:
     """A client library, or one version of it."""
     if not re.fullmatch(CLIENT, text):
@@ -69,6 +76,13 @@ def level(text: str) -> tuple[str, int]:
     if len(given) > 1:
         raise argparse.ArgumentTypeError(f"{text!r}: only one level is allowed here")
     return name, given[0]
+
+
+def reader(text: str) -> str:
+    """A reader of topics that a benchmark measures."""
+    if text not in ("kafka", "source", "full", "ledger", "plain"):
+        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: kafka, source, full, ledger, plain")
+    return text
 
 
 def listed(one: Callable[[str], str]) -> Callable[[str], list[str]]:

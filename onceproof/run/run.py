@@ -206,7 +206,7 @@ class Run:
         self.cluster.collect_logs(self.folder / "cluster", since_s=self._started_wall)
         from onceproof.verifiers.collect import collect
 
-        collect.collect(self.context, self.folder, mode=self._mode, master=self._master)
+        collect.collect(self.context, self.folder, mode=self._mode, master=self._master, say=self.progress.far)
         if self.plan.scenario.collect.read_uncommitted:
             collect.collect_hidden(self.context, self.folder, master=self._master)
         if self.history.lost is not None:
@@ -218,7 +218,9 @@ class Run:
         from onceproof.verifiers.verify import verify
 
         checks = self.plan.scenario.checks
-        results = verify(self.folder, master=self._master, look=self._collect_hidden, checks=checks)
+        results = verify(
+            self.folder, master=self._master, look=self._collect_hidden, checks=checks, say=self.progress.far
+        )
         self._report()
         return results
 

@@ -14,14 +14,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from onceproof.harness.artifacts import clients, features, images, jars, java
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput, HarnessError
-from onceproof.harness.cluster import app_container, disks
+from onceproof.harness.cluster import app_container, disks, standalone
 from onceproof.harness.model import databases, registry
 from onceproof.harness.model.scenario import Scenario
 from onceproof.suite import matrix
@@ -46,8 +46,8 @@ def machine(master: str) -> None:
     limit_s(0)
 
 
-def check(scenario: Scenario, where: str) -> None:
-    """Raise BadInput, whose message begins with `where`, when the scenario cannot be run.
+def check(scenario: Scenario, where: str, master: str = "local[2]") -> None:
+    """Raise BadInput, whose message begins with `where`, when the scenario cannot be run and collected by `master`.
 
     Missing jars and clients are downloaded. Raises HarnessError when that fails.
     """
@@ -62,6 +62,7 @@ def check(scenario: Scenario, where: str) -> None:
         _load,
         _databases,
         _clients,
+        partial(_reached, master),
     )
     for step in steps:
         try:
@@ -70,6 +71,15 @@ def check(scenario: Scenario, where: str) -> None:
             problem = str(error)
         if problem:
             raise BadInput(f"{where}: {problem}")
+
+
+def _reached(master: str, scenario: Scenario) -> str:
+    """Return why the executors of a master do not reach what they have to read."""
+    missed = "the brokers of a run, which are on 127.0.0.1" if masters.elsewhere(master) else ""
+    if missed and standalone.containers_of(master):
+        missed = "the database of a run" if scenario.workload.database == databases.POSTGRESQL else ""
+    allowed = "allowed: local masters, and for runs without a database a cluster of `onceproof spark up`"
+    return f"--spark-master: {master[:80]}: its executors do not reach {missed}; {allowed}" if missed else ""
 
 
 def _combination(scenario: Scenario) -> str:

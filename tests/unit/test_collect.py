@@ -13,7 +13,8 @@ from onceproof.harness.record import manifest, provenance
 from onceproof.harness.record.narrator import Narrator
 from onceproof.verifiers.collect import collect as module
 from onceproof.verifiers.collect import owners, topics
-from onceproof.verifiers.collect.collect import collect, pin
+from onceproof.verifiers.collect.collect import collect
+from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction

@@ -73,7 +73,7 @@ def test_bash_offers_commands_options_scenarios_and_files(offers: Offers) -> Non
 
 def test_no_option_is_offered_that_help_does_not_show(offers: Offers) -> None:
     assert "--spark-master" in offers("onceproof run x --")
-    assert "--spark-master" not in offers("onceproof verify x --")
+    assert "--spark-master" not in offers("onceproof matrix x --")
 
 
 @pytest.mark.parametrize("shell", completion._SHELLS)
@@ -97,8 +97,8 @@ def test_every_shell_gets_every_command_and_scenario(shell: str, capsys: pytest.
         ("completion bsh", "; did you mean bash?; see `onceproof completion --help`"),
         ("run x --bogus", "unrecognized arguments: --bogus; see `onceproof run --help`"),
         (
-            "verify x --spark-mastre local",
-            "unrecognized arguments: --spark-mastre local; see `onceproof verify --help`",
+            "matrix x --spark-mastre local",
+            "unrecognized arguments: --spark-mastre local; see `onceproof matrix --help`",
         ),
         ("runs x", "unrecognized arguments: x; see `onceproof runs --help`"),
     ],

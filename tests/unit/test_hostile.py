@@ -384,7 +384,6 @@ OPTIONS = [
     (["run", _SHIPPED, "--runs", "/proc"], "/proc: cannot be written: "),
     (["run", _SHIPPED, "--spark-master", "nonsense"], "--spark-master: 'nonsense'; allowed: local, "),
     (["run", _SHIPPED, "--spark-master", "local[0]"], "--spark-master: 'local[0]'; allowed: local, "),
-    (["run", _SHIPPED, "--spark-master", "spark://127.0.0.1:1"], "does not answer: Connection refused"),
     (["matrix"], "scenarios"),
     (["matrix", _SHIPPED, "--group-protocol", "classic,share"], "--group-protocol: 'share': allowed: "),
     (["matrix", _SHIPPED, "--client", "java,"], "--client: '': allowed: "),

@@ -38,7 +38,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.cluster import topology
+from onceproof.harness.cluster import standalone
 from onceproof.harness.cluster.admin import Admin
 from onceproof.harness.cluster.described import OPEN_STATES, Partition
 from onceproof.harness.context.context import FaultContext
@@ -46,7 +46,10 @@ from onceproof.harness.context.settled import judged
 from onceproof.harness.record import collected, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
 from onceproof.verifiers.collect import commits, owners, records, segments, states
+from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
+from onceproof.verifiers.evidence import executors, reading
+from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
 from onceproof.verifiers.evidence.tables import PLACE
 from onceproof.verifiers.evidence.time_limit import Watch, limit_s
@@ -63,16 +66,33 @@ _PARQUET_OPTIONS = {
 }
 
 
-def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: str = "local[2]") -> None:
+def collect(
+    context: FaultContext,
+    folder: Path,
+    *,
+    mode: str = "full",
+    master: str = "local[2]",
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
     """Fill `folder`/tables and write its manifest. `mode` is "full" or "ledger".
 
-    Raises HarnessError when the cluster does not answer, ValueError when a segment has an unknown layout, and whatever
-    Spark raises when it cannot read a topic.
+    `say` is told how many records have been read, every two seconds. Raises HarnessError when the cluster does not
+    answer or an executor cannot do the work, ValueError when a segment has an unknown layout, and whatever Spark raises
+    when it cannot read a topic.
     """
+    spark = session(master)
+    if masters.elsewhere(master):
+        executors.check_folder(spark, folder.resolve())
+    with standalone.reaching(master, context.cluster) as bootstrap:
+        _collect(context, folder, mode, spark, bootstrap, say)
+
+
+def _collect(
+    context: FaultContext, folder: Path, mode: str, spark: SparkSession, bootstrap: str, say: Callable[[str], None]
+) -> None:
     tables = folder.resolve() / "tables"
     tables.mkdir()
-    admin, spark = context.cluster.admin, session(master)
-    partitions = judged(context)
+    admin, partitions = context.cluster.admin, judged(context)
     pinned = pin(admin, partitions)
     facts = {
         "schema_version": SCHEMA_VERSION,
@@ -80,7 +100,6 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
         "partitions": pinned,
         **_standing(spark, context, folder, partitions),
     }
-    bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
     counts: Counter[str] = Counter()
     log = _of_log(context, partitions, facts, tables) if "log-access" in context.cluster.system.capabilities else []
     outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed", folder / "ledger")
@@ -110,7 +129,9 @@ def collect(context: FaultContext, folder: Path, *, mode: str = "full", master: 
             for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
                 counts[name] += count
 
-    with Watch(spark, limit_s=_limit_s(context, pinned), again=False) as watch:
+    read = [each for each in pinned if mode == "full" or each["topic"] != context.names.input]
+    total = sum(each["end"] - each["start"] for each in read)
+    with Watch(spark, limit_s=_limit_s(context, pinned), again=False) as watch, reading.told(spark, say, total=total):
         watch.run("collecting the topics", fill)
     after = pin(admin, partitions)
     moved = [
@@ -184,52 +205,24 @@ def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[
     known = collected.read(folder, missing="collect first")
     pinned = [{**each, "end": each["high_watermark"]} for each in known["partitions"]]
     spark, target = session(master), folder.resolve() / "tables" / "hidden.parquet"
-    bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
-    frames = read_outputs(spark, bootstrap, context, pinned, "read_uncommitted", folder / "ledger")
-    named = (frame.withColumn("topic", F.lit(role)) for role, frame in frames.items())
-    everything = reduce(DataFrame.unionByName, named)
     seen = spark.read.schema(OUTPUTS.spark).parquet(str(target.with_name("outputs.parquet"))).select(*PLACE)
-    try:
-        with Watch(spark, limit_s=_limit_s(context, pinned), again=False) as watch:
-            watch.run("reading the hidden records", lambda: _write(everything.join(seen, PLACE, "left_anti"), target))
-        manifest.add(folder.resolve(), target)
-    except Exception:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
+    with standalone.reaching(master, context.cluster) as bootstrap:
+        frames = read_outputs(spark, bootstrap, context, pinned, "read_uncommitted", folder / "ledger")
+        named = (frame.withColumn("topic", F.lit(role)) for role, frame in frames.items())
+        hidden = reduce(DataFrame.unionByName, named).join(seen, PLACE, "left_anti")
+        try:
+            with Watch(spark, limit_s=_limit_s(context, pinned), again=False) as watch:
+                watch.run("reading the hidden records", lambda: _write(hidden, target))
+            manifest.add(folder.resolve(), target)
+        except Exception:
+            shutil.rmtree(target, ignore_errors=True)
+            raise
 
 
 def _limit_s(context: FaultContext, pinned: list[dict[str, Any]]) -> float:
     """Return the limit for reading the topics, in seconds: that of the checks, and a second for each megabyte."""
     records: int = sum(max(0, each["high_watermark"] - each["start"]) for each in pinned)
     return limit_s(records) + records * context.plan.scenario.workload.record_bytes / _BYTES_PER_S
-
-
-def pin(admin: Admin, partitions: list[Partition]) -> list[dict[str, Any]]:
-    """Return start, end (the LSO), high watermark, leader, replicas and ISR of each partition, as they are now.
-
-    Raises AdminError when the cluster does not answer.
-    """
-    starts = admin.offsets(partitions, "earliest", "read_uncommitted")
-    high = admin.offsets(partitions, "latest", "read_uncommitted")
-    stable = admin.offsets(partitions, "latest", "read_committed")
-    of_topic = {topic: admin.partitions(topic) for topic in {topic for topic, _ in partitions}}
-    return [
-        {
-            "topic": topic,
-            "partition": partition,
-            "start": starts[topic, partition],
-            "end": stable[topic, partition],
-            "high_watermark": high[topic, partition],
-            "leader": _leader(of_topic[topic][partition].leader),
-            "replicas": sorted(map(topology.node_of, of_topic[topic][partition].replicas)),
-            "isr": sorted(map(topology.node_of, of_topic[topic][partition].isr)),
-        }
-        for topic, partition in partitions
-    ]
-
-
-def _leader(node: int | None) -> str | None:
-    return None if node is None else topology.node_of(node)
 
 
 def _standing(spark: SparkSession, context: FaultContext, folder: Path, partitions: list[Partition]) -> dict[str, Any]:

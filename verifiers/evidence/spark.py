@@ -26,13 +26,10 @@ from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.util import local_connect_and_auth
 
-from onceproof.harness.artifacts import jars
 from onceproof.harness.base.errors import HarnessError
-from onceproof.verifiers.collect import topics
+from onceproof.verifiers.evidence import executors, spark_jvm, spark_settings
 from onceproof.verifiers.evidence import master as masters
-from onceproof.verifiers.evidence import spark_jvm
 
-_MEMORY = "768m"
 _STOP_DEADLINE_S = 20
 _START_DEADLINE_S = 90.0  # Spark itself gives up a standalone master that does not answer after a minute
 _lock = threading.Lock()
@@ -59,18 +56,26 @@ def session(master: str = "local[2]") -> SparkSession:
         if _started:
             return _started[0]
         masters.check(master)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if address := spark_settings.own_address(master):
+            os.environ.setdefault("SPARK_LOCAL_IP", address)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on PATH
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         spark_jvm.encode_as_python_does()
         atexit.register(_end_at_exit)
-        conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(_settings().items()))
+        conf = (
+            SparkConf().setMaster(master).setAppName("onceproof").setAll(list(spark_settings.settings(master).items()))
+        )
         # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
         gateway: Any = launch_gateway(conf=conf, popen_kwargs=spark_jvm.process())  # type: ignore[no-untyped-call]
         _gateways.append(gateway)
         with _in_time(gateway, f"Spark did not start with the master {master}"), _our_signals():
             _remember(gateway.jvm)
-            _started.append(SparkSession(SparkContext(conf=conf, gateway=gateway)))
+            context = SparkContext(conf=conf, gateway=gateway)
+            if not masters.one_process(master):
+                executors.wait(context, master)
+            _started.append(SparkSession(context))
+            if not masters.one_process(master):
+                executors.check_version(_started[0], master)
         return _started[0]
 
 
@@ -86,6 +91,10 @@ def _in_time(gateway: Any, says: str) -> Iterator[None]:
     began = time.monotonic()
     try:
         yield
+    except HarnessError:
+        gateway.proc.kill()
+        _end()
+        raise
     except Exception as error:
         late = time.monotonic() - began >= _START_DEADLINE_S
         why = f"it did not answer within {_START_DEADLINE_S:g} s" if late else _first_line(error)
@@ -156,10 +165,11 @@ def _lives(spark: SparkSession) -> bool:
 def warm_up(master: str = "local[2]") -> None:
     """Start the session and run the operations of collect and verify on a small table, so that their code is loaded.
 
-    Raises whatever `session` raises.
+    Executors that run elsewhere are only started, since they do not share the folder of that table. Raises whatever
+    `session` raises.
     """
     spark = session(master)
-    if _warm:
+    if _warm or masters.elsewhere(master):
         return
     _warm.append(True)
     with tempfile.TemporaryDirectory(dir=spark_jvm.folder()) as folder:
@@ -219,38 +229,6 @@ def small(spark: SparkSession, rows: Sequence[Sequence[Any]], columns: str) -> D
     names = [column.split() for column in columns.split(", ")]
     arrays = [pa.array([row[index] for row in rows], _ARROW[kind]) for index, (_, kind) in enumerate(names)]
     return spark.createDataFrame(pa.table(arrays, names=[name for name, _ in names]))
-
-
-def _settings() -> dict[str, str]:
-    """Return the settings of the session."""
-    return {
-        "spark.jars": ",".join(map(str, [*topics.jars(), *jars.jdbc()])),
-        "spark.driver.memory": _MEMORY,
-        "spark.driver.extraJavaOptions": spark_jvm.options(),
-        "spark.local.dir": str(spark_jvm.folder()),
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # Spark keeps each query with its plan for its user interface, even if the user interface is disabled; a session
-        # that gives many verdicts would fill the heap.
-        "spark.sql.ui.retainedExecutions": "1",
-        "spark.ui.retainedJobs": "20",
-        "spark.ui.retainedStages": "20",
-        "spark.ui.retainedTasks": "200",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.buffer.pageSize": "1m",  # else 4 to 16 MiB for each hash table, however small, until the JVM collects it
-        "spark.sql.codegen.cache.maxEntries": "1000",  # a verdict compiles 200 to 300 classes; the next one reuses them
-        "spark.sql.session.timeZone": "UTC",
-        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call makes three more calls to the JVM
-        "spark.sql.adaptive.enabled": "false",
-        # With the defaults of these two, Spark clones its session for each frame that is persisted. It never frees the
-        # clones, which take some 2 MiB for each verdict.
-        "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
-        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
-        "spark.sql.limit.initialNumPartitions": "64",  # isEmpty() takes one job instead of several
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # lists a ledger of many files without a job
-    }
 
 
 def _end_at_exit() -> None:

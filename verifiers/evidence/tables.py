@@ -41,6 +41,7 @@ from onceproof.harness.record.tables import (
     TRANSACTIONS,
     Table,
 )
+from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.time_limit import computed
 
@@ -398,9 +399,13 @@ class Tables:
         """Keep a frame in memory that is much smaller than the outputs.
 
         In a small run it becomes a single partition, so that grouping, ordering and joining it take one task and no
-        exchange, and a checkpoint, so that queries on it do not plan its origin again.
+        exchange, and a checkpoint, so that queries on it do not plan its origin again. Executors of other processes may
+        be lost with their part of a checkpoint, which cannot be computed again.
         """
-        return frame.coalesce(1).localCheckpoint(eager=False) if self._is_small else frame.persist()  # speed
+        if not self._is_small:
+            return frame.persist()
+        whole = frame.coalesce(1)
+        return whole.localCheckpoint(eager=False) if self._in_one_process else whole.persist()  # speed
 
     def few(self, frame: DataFrame) -> DataFrame:
         """Mark a frame as the side of a join, with a gathered frame, from which the hash table is built.
@@ -409,6 +414,10 @@ class Tables:
         outputs if the outputs are out of order.
         """
         return (frame.coalesce(1) if self._is_small else frame).hint("shuffle_hash")  # speed
+
+    @property
+    def _in_one_process(self) -> bool:
+        return masters.one_process(str(self.spark.sparkContext.master))
 
     @property
     def _is_small(self) -> bool:

@@ -1,0 +1,171 @@
+"""A Spark standalone cluster in containers (compose/spark.yaml): executors that share no process with the driver.
+
+    with started(2, share=runs) as master:                        spark://10.213.0.2:7077
+        verify(run, master=master)
+
+    with reaching(master, cluster) as bootstrap:                  toxiproxy:29301,…
+        …                                                         its executors read topics of the Kafka cluster
+
+Executors read and write folders at the path that these have on this machine, so what they share is mounted there.
+"""
+
+import importlib.util
+import json
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import docker
+from filelock import FileLock, Timeout
+
+from onceproof.harness.artifacts import images
+from onceproof.harness.base import host, paths
+from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.cluster import addresses, composed, containers, disks, topology
+from onceproof.harness.cluster.cluster import Cluster
+
+LABEL = "io.onceproof.spark"
+_KIND = "onceproof-spark"
+_PORT, _UI_PORT = 7077, 8080
+_WORKER = "worker"
+_SERVICE_LABEL = "com.docker.compose.service"
+_OTHERS_DEADLINE_S = 300.0
+_UP_DEADLINE_S = 60.0
+_ENGINE_S = 40
+_ANSWER_S = 5.0
+
+
+@contextmanager
+def started(workers: int, *, share: Path, memory: str = "1g") -> Iterator[str]:
+    """Run a cluster of `workers` workers of one core each during the block, and yield the URL of its master.
+
+    Raises as `start` does.
+    """
+    master = start(workers, share=share, memory=memory)
+    try:
+        yield master
+    finally:
+        stop(master)
+
+
+def start(workers: int, *, share: Path, memory: str = "1g") -> str:
+    """Start a cluster of `workers` workers of one core each, and return the URL of its master once all are registered.
+
+    Their executors can read and write below `share`; `memory` is what a worker offers to them. Raises HarnessError when
+    Compose fails, and DeadlineError when a worker has not registered within 60 s.
+    """
+    paths.made(paths.clusters_dir())
+    with FileLock(addresses.lock_file(), timeout=_OTHERS_DEADLINE_S):  # one cluster starts at a time
+        address = addresses.free_address(_KIND)
+        master, folder = f"spark://{address.subnet}.2:{_PORT}", paths.clusters_dir() / address.name
+        data = folder / "data"
+        data.mkdir(mode=0o700, parents=True)
+        variables = {
+            "ONCEPROOF_NAME": address.name,
+            "ONCEPROOF_HOME_LABEL": str(paths.home()),
+            "ONCEPROOF_JRE_IMAGE": images.BASE_IMAGE,
+            "ONCEPROOF_USER": host.container_user(_engine().info()),
+            "ONCEPROOF_SUBNET": address.subnet,
+            "ONCEPROOF_DATA": str(data),
+            "ONCEPROOF_SPARK_HOME": str(_pyspark()),
+            "ONCEPROOF_SPARK_MASTER": master,
+            "ONCEPROOF_SPARK_MEMORY": memory,
+            "ONCEPROOF_SHARE": str(share.resolve()),
+        }
+        environment = composed.write_environment(folder, variables)
+        try:
+            composed.up(paths.compose_dir() / "spark.yaml", environment, "--scale", f"{_WORKER}={workers}")
+            until(
+                f"{workers} registered Spark workers",
+                lambda: _registered(address.subnet) == workers,
+                deadline_s=_UP_DEADLINE_S,
+            )
+        except BaseException:
+            _remove(address.name)
+            raise
+    return master
+
+
+def stop(master: str) -> None:
+    """Remove the containers of the cluster with this master, its network and its files."""
+    for name in {each.labels[containers.LABEL] for each in containers_of(master)}:
+        _remove(name)
+
+
+def masters() -> list[str]:
+    """Return the URLs of the masters of the clusters that run, those of this `ONCEPROOF_HOME` only."""
+    mine: dict[str, Any] = {"label": [LABEL, f"{containers.HOME_LABEL}={paths.home()}"]}
+    return sorted({each.labels[LABEL] for each in _engine().containers.list(filters=mine)})
+
+
+@contextmanager
+def reaching(master: str, cluster: Cluster) -> Iterator[str]:
+    """Yield the `bootstrap.servers` for tasks of this master's executors, which reach the brokers during the block.
+
+    Executors in containers of `start` join the network of the cluster's applications; at most one cluster at a time,
+    since its names are those of every such network. All others reach the brokers as this machine does.
+
+    Raises HarnessError when another process still uses the executors after five minutes.
+    """
+    workers = [each for each in containers_of(master) if each.labels[_SERVICE_LABEL] == _WORKER]
+    if not workers:
+        yield cluster.bootstrap(topology.OBSERVER_LANE)
+        return
+    name = workers[0].labels[containers.LABEL]
+    try:
+        with FileLock(paths.clusters_dir() / f"{name}.lock", timeout=_OTHERS_DEADLINE_S):
+            network = _engine().networks.get(cluster.apps_network)
+            for worker in workers:
+                _leave_all_but_own(worker, name)
+                network.connect(worker)
+            try:
+                yield topology.APP_BOOTSTRAP
+            finally:
+                for worker in workers:
+                    network.disconnect(worker, force=True)
+    except Timeout:
+        raise HarnessError(
+            f"waited {_OTHERS_DEADLINE_S:g} s for the executors of {master}: another process reads topics with them"
+        ) from None
+
+
+def _leave_all_but_own(worker: Any, name: str) -> None:
+    """Disconnect a worker from the networks in which a killed process left it."""
+    for network in worker.attrs["NetworkSettings"]["Networks"]:
+        if not network.startswith(f"{name}_"):
+            _engine().networks.get(network).disconnect(worker, force=True)
+
+
+def containers_of(master: str) -> list[Any]:
+    """Return the containers of the cluster with this master; none if it is no cluster of `start`."""
+    found: list[Any] = _engine().containers.list(all=True, filters={"label": f"{LABEL}={master}"})
+    return found
+
+
+def _registered(subnet: str) -> int:
+    """Return how many workers the master says are alive."""
+    with urllib.request.urlopen(f"http://{subnet}.2:{_UI_PORT}/json/", timeout=_ANSWER_S) as answer:
+        return int(json.load(answer)["aliveworkers"])
+
+
+def _remove(name: str) -> None:
+    containers.remove(name, _engine())
+    disks.remove(paths.clusters_dir() / name)
+    (paths.clusters_dir() / f"{name}.lock").unlink(missing_ok=True)
+
+
+def _pyspark() -> Path:
+    """Return the folder of PySpark, which has the jars of Spark."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise HarnessError("pyspark is not installed")
+    return Path(found.origin).parent
+
+
+@cache
+def _engine() -> docker.DockerClient:
+    return docker.from_env(timeout=_ENGINE_S)

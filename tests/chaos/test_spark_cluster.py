@@ -1,0 +1,140 @@
+"""Executors in containers of their own judge and collect as the driver alone does, also when they are killed."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+import tests.mutants.run  # noqa: F401  fills the catalogue
+from onceproof.harness.base.paths import scenarios_dir
+from onceproof.harness.cluster import standalone
+from onceproof.harness.record import results
+from onceproof.verifiers.verify import verify
+from tests.mutants.catalogue import MUTANTS, Mutant
+
+pytestmark = pytest.mark.chaos
+_DEADLINE_S = 900
+_JUDGE = """
+import sys
+from pathlib import Path
+from onceproof.verifiers.verify import verify
+
+for folder in sys.argv[2:]:
+    verify(Path(folder), master=sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the driver and the executors share."""
+    return tmp_path_factory.mktemp("share")
+
+
+@pytest.fixture(scope="module")
+def master(share: Path) -> Iterator[str]:
+    with standalone.started(2, share=share) as url:
+        yield url
+
+
+def families() -> dict[str, Mutant]:
+    """The first mutant that is found of each family, by the family's name, and a harmless one."""
+    found: dict[str, Mutant] = {}
+    for mutant in MUTANTS.values():
+        family = mutant.change.__module__.rpartition(".")[2]
+        found.setdefault("harmless" if mutant.harmless else family, mutant)
+    return found
+
+
+def kill_executors(master: str) -> int:
+    """Kill the executors that run, and return how many there were."""
+    client = docker.from_env()
+    try:
+        workers = client.containers.list(filters={"label": f"{standalone.LABEL}={master}"})
+        killed: Sequence[Any] = [each.exec_run(["pkill", "-KILL", "-f", "CoarseGrainedExecutor"]) for each in workers]
+        return sum(each.exit_code == 0 for each in killed)
+    finally:
+        client.close()
+
+
+def judge(master: str, *folders: Path, kill: bool = False) -> int:
+    """Judge folders in a process of its own, and return how many executors were killed meanwhile, at most two."""
+    command = [sys.executable, "-c", _JUDGE, master, *map(str, folders)]
+    killed = 0
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while kill and killed < 2 and process.poll() is None:
+            time.sleep(1)
+            killed += kill_executors(master)
+            time.sleep(4)
+        _, said = process.communicate(timeout=_DEADLINE_S)
+    assert process.returncode == 0, said[-2000:]
+    return killed
+
+
+def same_as_here(there: Path, here: Path) -> None:
+    verify(here)
+    assert (there / "results.json").read_bytes() == (here / "results.json").read_bytes()
+
+
+def written(mutant: Mutant, share: Path, here: Path) -> tuple[Path, Path]:
+    """Write a mutant's run into both folders, and return the two run folders."""
+    run, _ = mutant.make()
+    return run.write(share / mutant.name), run.write(here / mutant.name)
+
+
+@pytest.mark.long
+def test_every_family_of_mutants_has_the_same_results(master: str, share: Path, tmp_path: Path) -> None:
+    both = [written(mutant, share, tmp_path) for mutant in families().values()]
+    judge(master, *(there for there, _ in both))
+    for there, here in both:
+        same_as_here(there, here)
+
+
+@pytest.mark.quick
+def test_killed_executors_do_not_change_a_verdict(master: str, share: Path, tmp_path: Path) -> None:
+    there, here = written(MUTANTS["doubled-before-what-a-reset-read-again"], share / "killed", tmp_path)
+    assert judge(master, there, kill=True) > 0
+    same_as_here(there, here)
+
+
+@pytest.mark.long
+def test_a_run_is_collected_and_judged_elsewhere(master: str, share: Path) -> None:
+    """Executors are killed once while topics are read, and once while the run is judged."""
+    scenario = scenarios_dir() / "faults" / "copy-broker-killed.toml"
+    command = [sys.executable, "-m", "onceproof.cli.main", "run", str(scenario), "--runs", str(share / "runs")]
+    command += ["--spark-master", master, "--quiet"]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as process:
+        for waited_for in ("*/tables", "*/tables/collect.json"):
+            deadline = time.monotonic() + _DEADLINE_S
+            while not list((share / "runs").glob(waited_for)) and process.poll() is None:
+                assert time.monotonic() < deadline, waited_for
+                time.sleep(0.05)
+            assert kill_executors(master) > 0
+        said, _ = process.communicate(timeout=_DEADLINE_S)
+    assert process.returncode == 0, said
+    [folder] = [each for each in (share / "runs").iterdir() if not each.is_symlink()]
+    judged = results.read(folder / "results.json")
+    assert (judged.headline, judged.mode) == ("valid", "full")
+    told = (folder / "results.json").read_bytes()
+    verify(folder)
+    assert (folder / "results.json").read_bytes() == told
+
+
+def test_a_folder_that_is_not_shared_is_refused(master: str, tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from onceproof.verifiers.evidence import executors, spark\n"
+        "try:\n"
+        "    executors.check_folder(spark.session(sys.argv[1]), Path(sys.argv[2]))\n"
+        "except spark.HarnessError as error:\n"
+        "    print(error)\n"
+    )
+    command = [sys.executable, "-c", code, master, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
+    assert str(tmp_path) in done.stdout, done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,78 @@
+"""Refuse executors that cannot do the work, before they are given any: none, those of another Spark, or other folders.
+
+Executors that run elsewhere need Java 17 or later and the driver's release of Spark. They need no Python, since all
+their work is done in the JVM. The driver must see what they write, at the same path: Spark does not notice that an
+executor has written its files to a disk of its own.
+"""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from onceproof.harness.base.errors import HarnessError
+
+_DEADLINE_S = 60.0
+_POLL_S = 0.2
+_TASKS_EACH = 2  # of an executor, so that each of them most likely executes one
+_NEEDS = f"they need Java 17 or later and Spark {pyspark.__version__}; their workers' logs say more"
+
+
+def wait(context: SparkContext, master: str) -> None:
+    """Wait until an executor has registered. Raises HarnessError when none has within 60 s, or the master gave up."""
+    java: Any = context
+    deadline = time.monotonic() + _DEADLINE_S
+    while time.monotonic() < deadline:
+        if java._jsc.sc().isStopped():
+            raise HarnessError(f"{master}: its executors end as soon as they start; {_NEEDS}")
+        if number(context):
+            return
+        time.sleep(_POLL_S)
+    raise HarnessError(
+        f"{master}: waited {_DEADLINE_S:g} s for an executor; its workers have no free core or memory, or it does not "
+        f"reach the driver at {context.getConf().get('spark.driver.host')}; {_NEEDS}"
+    )
+
+
+def number(context: SparkContext) -> int:
+    """Return how many executors there are, without the driver."""
+    java: Any = context
+    return len(java._jsc.sc().statusTracker().getExecutorInfos()) - 1
+
+
+def check_version(spark: SparkSession, master: str) -> None:
+    """Raise HarnessError when executors have another release of Spark than the driver, or cannot execute a task."""
+    told = "java_method('org.apache.spark.package', 'SPARK_VERSION')"
+    tasks = _TASKS_EACH * max(1, number(spark.sparkContext))
+    try:
+        found = {row[0] for row in spark.range(0, tasks, 1, tasks).selectExpr(told).collect()}
+    except Exception as error:
+        raise HarnessError(f"{master}: its executors cannot execute a task: {_first_line(error)}; {_NEEDS}") from error
+    if found - {pyspark.__version__}:
+        raise HarnessError(f"{master}: its executors have Spark {', '.join(sorted(found))}; {_NEEDS}")
+
+
+def check_folder(spark: SparkSession, folder: Path) -> None:
+    """Raise HarnessError unless what executors write to a folder is in that folder here."""
+    probe, tasks = folder / ".written-by-executors", _TASKS_EACH * max(1, number(spark.sparkContext))
+    lines = spark.range(0, tasks, 1, tasks).selectExpr("cast(id AS string) AS value")
+    try:
+        lines.write.mode("overwrite").text(str(probe))
+        seen = sum(len(part.read_text().splitlines()) for part in probe.glob("part-*"))
+    except Exception as error:
+        raise HarnessError(f"{folder}: executors cannot write into it: {_first_line(error)}") from error
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+    if seen < tasks:
+        raise HarnessError(
+            f"{folder}: executors wrote {tasks} lines into a folder of this name, and {seen} are here; allowed: a "
+            "folder on storage that has the same path on the driver and on every executor"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

@@ -1,0 +1,69 @@
+"""The settings of the Spark session, which depend on where its executors run.
+
+    local[2]                   in the JVM of the driver
+    spark://10.213.0.2:7077    elsewhere: they fetch the jars from the driver, and connect to its address
+
+What a cluster needs besides (memory of executors, an image for Kubernetes, the keys of an object store) comes from
+`spark-defaults.conf` in the folder `SPARK_CONF_DIR`, as for any other driver. Where executors run elsewhere, the
+driver's address is `SPARK_LOCAL_IP`, or else the address of this machine from which the master is reached.
+"""
+
+import os
+
+from onceproof.harness.artifacts import jars
+from onceproof.verifiers.collect import topics
+from onceproof.verifiers.evidence import master as masters
+from onceproof.verifiers.evidence import spark_jvm
+
+_MEMORY = "768m"
+_LOOPBACK = "127.0.0.1"
+
+
+def settings(master: str) -> dict[str, str]:
+    """Return the settings of a session with this master.
+
+    Raises HarnessError when jars are missing and cannot be made.
+    """
+    return {**_everywhere(), **_addresses(master)}
+
+
+def own_address(master: str) -> str:
+    """Return the address at which executors reach the driver; empty if Spark is to choose it."""
+    if not masters.elsewhere(master):
+        return os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
+    return os.environ.get("SPARK_LOCAL_IP") or masters.address_towards(master)
+
+
+def _addresses(master: str) -> dict[str, str]:
+    address = own_address(master) if masters.elsewhere(master) else _LOOPBACK
+    return {"spark.driver.host": address, "spark.driver.bindAddress": address} if address else {}
+
+
+def _everywhere() -> dict[str, str]:
+    return {
+        "spark.jars": ",".join(map(str, [*topics.jars(), *jars.jdbc()])),
+        "spark.driver.memory": _MEMORY,
+        "spark.driver.extraJavaOptions": spark_jvm.options(),
+        "spark.local.dir": str(spark_jvm.folder()),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Spark keeps each query with its plan for its user interface, even if the user interface is disabled; a session
+        # that gives many verdicts would fill the heap.
+        "spark.sql.ui.retainedExecutions": "1",
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.ui.retainedTasks": "200",
+        "spark.executor.heartbeatInterval": "2s",  # how far tasks are is known from heartbeats (`reading`)
+        "spark.sql.shuffle.partitions": "2",
+        "spark.buffer.pageSize": "1m",  # else 4 to 16 MiB for each hash table, however small, until the JVM collects it
+        "spark.sql.codegen.cache.maxEntries": "1000",  # a verdict compiles 200 to 300 classes; the next one reuses them
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call makes three more calls to the JVM
+        "spark.sql.adaptive.enabled": "false",
+        # With the defaults of these two, Spark clones its session for each frame that is persisted. It never frees the
+        # clones, which take some 2 MiB for each verdict.
+        "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+        "spark.sql.limit.initialNumPartitions": "64",  # isEmpty() takes one job instead of several
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # lists a ledger of many files without a job
+    }
