@@ -8,6 +8,7 @@ Markdown, as HTML made from that, and with one figure: in how many runs of each 
 95% interval of Clopper and Pearson.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,13 +75,25 @@ class Kind:
         return sum(each.results.verdict != "unknown" for each in self.runs)
 
     @property
+    def issue(self) -> str:
+        """The bug that the scenario is about; empty if it is about none."""
+        return self.runs[0].results.issue
+
+    @property
+    def proofs(self) -> str:
+        """How often the bug was proved and refuted."""
+        told = Counter(each.results.result or each.results.headline for each in self.runs)
+        return ", ".join(f"{result} {count} of {len(self.runs)}" for result, count in told.most_common())
+
+    @property
     def says(self) -> str:
         """In how many runs something was found, in words."""
         if not self.judged:
             return "no run came to a verdict"
         if not self.found:
             bound = rates.upper_bound(self.judged)
-            return f"nothing in {self.judged} runs: rate below {bound:.0%} at 95%"
+            runs = "1 run" if self.judged == 1 else f"{self.judged} runs"
+            return f"nothing in {runs}: rate below {bound:.0%} at 95%"
         return rates.said(self.found, self.judged)
 
 
@@ -114,16 +127,22 @@ class Analysis:
         return {word: found[word] for word in ("valid", "unknown", "invalid")}
 
     @property
-    def bugs(self) -> Sequence[tuple[str, str]]:
-        """The bugs that scenarios are about, each with the kinds of runs in which it was proved and refuted."""
-        told: dict[str, dict[str, list[str]]] = {}
+    def releases(self) -> Sequence[str]:
+        """The Kafka releases of runs about a bug, in the order of their numbers."""
+        told = {kind.kind[1] for kind in self.kinds if kind.issue}
+        return sorted(told, key=lambda release: [int(part) for part in re.findall("[0-9]+", release)])
+
+    @property
+    def bugs(self) -> Mapping[tuple[str, str, str], Mapping[str, str]]:
+        """Bug, scenario and client → Kafka release → how often the bug was proved or refuted in runs of this kind."""
+        told: dict[tuple[str, str, str], dict[str, str]] = {}
         for kind in self.kinds:
-            for run in kind.runs[:1]:
-                if run.results.issue:
-                    results_of = {each.results.result or "neither" for each in kind.runs}
-                    name = f"{run.results.issue}: {' and '.join(sorted(results_of))}"
-                    told.setdefault(run.results.issue, {}).setdefault(name, []).append(_named(kind.kind))
-        return [(name, "; ".join(kinds)) for each in told.values() for name, kinds in sorted(each.items())]
+            if kind.issue:
+                scenario, kafka, client, in_force = kind.kind
+                says = kind.proofs + (f" ({in_force})" if in_force else "")
+                cells = told.setdefault((kind.issue, scenario, client), {})
+                cells[kafka] = f"{cells[kafka]}; {says}" if kafka in cells else says  # one for each feature level
+        return told
 
     @property
     def totals(self) -> Mapping[str, int]:

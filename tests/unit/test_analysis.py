@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -39,6 +40,21 @@ def test_what_was_found_has_its_story(runs: Path) -> None:
     assert lost.story == trace.of_input(Folder(lost.example.folder), number)
     [kind] = made.kinds
     assert kind.says == "2 of 3 runs (9% to 99%)"
+
+
+def test_a_bug_has_a_row_for_each_client(runs: Path) -> None:
+    """Of three runs of one kind, the bug was proved in two."""
+    made = analysis.of(runs)
+    told = {"valid": "refuted", "invalid": "proved"}
+    judged = [
+        replace(run, results=replace(run.results, issue="KAFKA-1", result=told[run.results.verdict]))
+        for run in made.runs
+    ]
+    kind = analysis.Kind(kind=("copy", "4.10.0", "librdkafka", "1"), runs=judged)
+    older = analysis.Kind(kind=("copy", "4.9.0", "librdkafka", ""), runs=judged[:1])
+    text = analysis.markdown(replace(made, runs=judged, kinds=[kind, older]), figure=False)
+    assert "| bug | scenario | client | 4.9.0 | 4.10.0 |\n" in text
+    assert "| KAFKA-1 | copy | librdkafka | refuted 1 of 1 | proved 2 of 3, refuted 1 of 3 (1) |\n" in text
 
 
 def test_the_files_hold_together(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
