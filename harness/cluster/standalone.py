@@ -142,6 +142,8 @@ def _leave_all_but_own(worker: Any, name: str) -> None:
 
 def containers_of(master: str) -> list[Any]:
     """Return the containers of the cluster with this master; none if it is no cluster of `start`."""
+    if not master.startswith("spark://"):
+        return []
     found: list[Any] = _engine().containers.list(all=True, filters={"label": f"{LABEL}={master}"})
     return found
 

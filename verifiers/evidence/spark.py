@@ -57,7 +57,7 @@ def session(master: str = "local[2]") -> SparkSession:
             return _started[0]
         masters.check(master)
         if address := spark_settings.own_address(master):
-            os.environ.setdefault("SPARK_LOCAL_IP", address)
+            os.environ["SPARK_LOCAL_IP"] = address
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on PATH
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         spark_jvm.encode_as_python_does()
@@ -76,6 +76,7 @@ def session(master: str = "local[2]") -> SparkSession:
             _started.append(SparkSession(context))
             if not masters.one_process(master):
                 executors.check_version(_started[0], master)
+                _started[0].conf.set("spark.sql.shuffle.partitions", max(2, context.defaultParallelism))
         return _started[0]
 
 

@@ -17,6 +17,7 @@ from onceproof.verifiers.evidence import spark_jvm
 
 _MEMORY = "768m"
 _LOOPBACK = "127.0.0.1"
+_GIVEN = os.environ.get("SPARK_LOCAL_IP", "")  # read before a session sets it for its JVM
 
 
 def settings(master: str) -> dict[str, str]:
@@ -29,9 +30,7 @@ def settings(master: str) -> dict[str, str]:
 
 def own_address(master: str) -> str:
     """Return the address at which executors reach the driver; empty if Spark is to choose it."""
-    if not masters.elsewhere(master):
-        return os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
-    return os.environ.get("SPARK_LOCAL_IP") or masters.address_towards(master)
+    return _GIVEN or (masters.address_towards(master) if masters.elsewhere(master) else _LOOPBACK)
 
 
 def _addresses(master: str) -> dict[str, str]:
