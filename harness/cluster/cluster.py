@@ -222,9 +222,15 @@ class Cluster:
     # Nodes
 
     def kill(self, node: str) -> None:
-        """Kill the node's process with SIGKILL. Killing a stopped node has no effect."""
-        with self._planned.down(node), already("is not running"):
-            self._container(node).kill(signal="SIGKILL")
+        """Kill the node's process with SIGKILL, and wait until it has ended. Killing a stopped node has no effect.
+
+        Raises DeadlineError after 30 seconds.
+        """
+        with self._planned.down(node):
+            # On a busy machine the engine calls a process a zombie that it has killed and not reaped yet.
+            with already("is not running"), already("is zombie"):
+                self._container(node).kill(signal="SIGKILL")
+            until(f"{node} to end", lambda: self.state(node) != "running", deadline_s=_STOP_DEADLINE_S)
 
     def stop(self, node: str) -> None:
         """Stop the node with SIGTERM and wait for its controlled shutdown; send SIGKILL after 30 seconds."""

@@ -37,6 +37,7 @@ _OTHERS_DEADLINE_S = 300.0
 _UP_DEADLINE_S = 60.0
 _ENGINE_S = 40
 _ANSWER_S = 5.0
+_BESIDES_MB = 1_024  # the worker's own JVM, and what an executor takes besides its heap
 
 
 @contextmanager
@@ -74,6 +75,7 @@ def start(workers: int, *, share: Path, memory: str = "1g") -> str:
             "ONCEPROOF_SPARK_HOME": str(_pyspark()),
             "ONCEPROOF_SPARK_MASTER": master,
             "ONCEPROOF_SPARK_MEMORY": memory,
+            "ONCEPROOF_SPARK_LIMIT": f"{_megabytes(memory) + _BESIDES_MB}m",
             "ONCEPROOF_SHARE": str(share.resolve()),
         }
         environment = composed.write_environment(folder, variables)
@@ -146,6 +148,11 @@ def containers_of(master: str) -> list[Any]:
         return []
     found: list[Any] = _engine().containers.list(all=True, filters={"label": f"{LABEL}={master}"})
     return found
+
+
+def _megabytes(memory: str) -> int:
+    """Return an amount such as 512m or 2g in megabytes."""
+    return int(memory[:-1]) * (1_024 if memory.endswith("g") else 1)
 
 
 def _registered(subnet: str) -> int:
