@@ -63,11 +63,11 @@ def test_where_executors_run(url: str, in_driver: bool, elsewhere: bool) -> None
 
 
 def test_executors_elsewhere_get_the_address_that_reaches_their_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_settings, "_GIVEN", "")
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         assert master.address_towards(f"spark://127.0.0.1:{listening.getsockname()[1]}") == "127.0.0.1"
     assert spark_settings.own_address("local[2]") == "127.0.0.1"
-    monkeypatch.setattr(spark_settings, "_GIVEN", "10.213.0.1")
+    monkeypatch.setenv("SPARK_LOCAL_IP", "10.213.0.1")
     assert spark_settings.own_address("spark://10.213.0.2:7077") == "10.213.0.1"
     assert spark_settings.settings("spark://10.213.0.2:7077")["spark.driver.bindAddress"] == "10.213.0.1"
     assert spark_settings.settings("local[2]")["spark.driver.bindAddress"] == "127.0.0.1"

@@ -56,8 +56,6 @@ def session(master: str = "local[2]") -> SparkSession:
         if _started:
             return _started[0]
         masters.check(master)
-        if address := spark_settings.own_address(master):
-            os.environ["SPARK_LOCAL_IP"] = address
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on PATH
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         spark_jvm.encode_as_python_does()
@@ -66,7 +64,8 @@ def session(master: str = "local[2]") -> SparkSession:
             SparkConf().setMaster(master).setAppName("onceproof").setAll(list(spark_settings.settings(master).items()))
         )
         # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
-        gateway: Any = launch_gateway(conf=conf, popen_kwargs=spark_jvm.process())  # type: ignore[no-untyped-call]
+        with spark_settings.address_in_environment(master):
+            gateway: Any = launch_gateway(conf=conf, popen_kwargs=spark_jvm.process())  # type: ignore[no-untyped-call]
         _gateways.append(gateway)
         with _in_time(gateway, f"Spark did not start with the master {master}"), _our_signals():
             _remember(gateway.jvm)

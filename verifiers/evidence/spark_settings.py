@@ -9,6 +9,8 @@ driver's address is `SPARK_LOCAL_IP`, or else the address of this machine from w
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from onceproof.harness.artifacts import jars
 from onceproof.verifiers.collect import topics
@@ -17,7 +19,7 @@ from onceproof.verifiers.evidence import spark_jvm
 
 _MEMORY = "768m"
 _LOOPBACK = "127.0.0.1"
-_GIVEN = os.environ.get("SPARK_LOCAL_IP", "")  # read before a session sets it for its JVM
+_VARIABLE = "SPARK_LOCAL_IP"
 
 
 def settings(master: str) -> dict[str, str]:
@@ -30,7 +32,21 @@ def settings(master: str) -> dict[str, str]:
 
 def own_address(master: str) -> str:
     """Return the address at which executors reach the driver; empty if Spark is to choose it."""
-    return _GIVEN or (masters.address_towards(master) if masters.elsewhere(master) else _LOOPBACK)
+    given = os.environ.get(_VARIABLE)
+    return given or (masters.address_towards(master) if masters.elsewhere(master) else _LOOPBACK)
+
+
+@contextmanager
+def address_in_environment(master: str) -> Iterator[None]:
+    """Set `SPARK_LOCAL_IP` for a JVM that is started in the block; later sessions may have another address."""
+    before, address = os.environ.get(_VARIABLE), own_address(master)
+    if address:
+        os.environ[_VARIABLE] = address
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_VARIABLE, None)
 
 
 def _addresses(master: str) -> dict[str, str]:
