@@ -8,6 +8,7 @@ librdkafka's (2.16.1 contains librdkafka 2.16.0). A version of the Java client c
 """
 
 import importlib.metadata
+import logging
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,7 @@ def _confluent_kafka(wanted: str) -> Path:
         if not target.is_dir():
             work = target.with_name(f".{target.name}")
             try:
+                logging.getLogger("onceproof").info("downloading %s", target.name)
                 _install(wanted, work)
                 work.rename(target)
             finally:

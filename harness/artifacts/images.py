@@ -6,6 +6,7 @@ image, so that a change of start.sh, for example, leads to a new image.
 """
 
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
@@ -101,6 +102,7 @@ def _digest(folder: Path, parts: Iterable[str]) -> str:
 def _build(tag: str, base: str, context: Path) -> None:
     if not present(base):
         raise HarnessError(f"image {base} is missing; `onceproof setup` makes it")
+    logging.getLogger("onceproof").info("building the image %s", tag)
     done = subprocess.run(
         ["docker", "build", "--quiet", "--build-arg", f"BASE={base}", "--tag", tag, str(context)],
         capture_output=True,

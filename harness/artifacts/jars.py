@@ -10,6 +10,7 @@ hashes of known releases (`pins`) before they are used.
 
 import hashlib
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -41,6 +42,7 @@ _COMPILE = ("-source", "17", "-target", "17", "-proc:none", "-nowarn")
 _POSTGRESQL = "42.7.7"
 _SQLITE = "3.50.3.0"
 COMPILER = f"ecj-{_ECJ}"
+_log = logging.getLogger("onceproof")
 
 
 def kafka(version: str) -> Path:
@@ -137,6 +139,7 @@ def _fetch(name: str, coordinates: Sequence[str]) -> Path:
         return target
     with FileLock(made(jars_dir()) / f".{name}.lock", timeout=_FETCH_DEADLINE_S):
         if not target.is_dir():
+            _log.info("downloading the jars %s from Maven Central", name)
             _retrieve(name, coordinates, target)
     return target
 

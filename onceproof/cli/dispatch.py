@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from onceproof.cli import signals
+from onceproof.cli import signals, terminal
 from onceproof.cli.commands import BAD_INPUT, FAILED
 from onceproof.cli.parser import parse
 from onceproof.harness.base import foreign
@@ -20,7 +20,8 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     options = None
     try:
         options = parse(arguments)
-        return int(options.command(options))
+        with terminal.log_shown(quiet=getattr(options, "quiet", False)):
+            return int(options.command(options))
     except BadInput as error:
         print(f"onceproof: {error}", file=sys.stderr)  # noqa: T201
         return BAD_INPUT

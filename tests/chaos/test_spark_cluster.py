@@ -1,5 +1,6 @@
 """Executors in containers of their own judge and collect as the driver alone does, also when they are killed."""
 
+import os
 import subprocess
 import sys
 import time
@@ -124,17 +125,42 @@ def test_a_run_is_collected_and_judged_elsewhere(master: str, share: Path) -> No
     assert (folder / "results.json").read_bytes() == told
 
 
-def test_a_folder_that_is_not_shared_is_refused(master: str, tmp_path: Path) -> None:
-    code = (
+def refused(code: str, *arguments: str, **environment: str) -> str:
+    """What a process of its own prints of the HarnessError that some code raises."""
+    program = (
         "import sys\n"
         "from pathlib import Path\n"
+        "from onceproof.harness.base.errors import HarnessError\n"
         "from onceproof.verifiers.evidence import executors, spark\n"
-        "try:\n"
-        "    executors.check_folder(spark.session(sys.argv[1]), Path(sys.argv[2]))\n"
-        "except spark.HarnessError as error:\n"
-        "    print(error)\n"
+        f"try:\n    {code}\nexcept HarnessError as error:\n    print(error)\n"
     )
-    command = [sys.executable, "-c", code, master, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
-    assert str(tmp_path) in done.stdout, done.stderr
+    command = [sys.executable, "-c", program, *arguments]
+    env = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False, env=env)
+    assert done.stdout.count("\n") == 1, done.stderr[-2000:]
+    return done.stdout
+
+
+def test_a_folder_that_is_not_shared_is_refused(master: str, tmp_path: Path) -> None:
+    check = "executors.check_folder(spark.session(sys.argv[1]), Path(sys.argv[2]))"
+    assert f"{tmp_path}: executors cannot write into it" in refused(check, master, str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_executors_that_do_not_start_are_refused(master: str, tmp_path: Path) -> None:
+    """As those of an older Java do not, which end at once."""
+    (tmp_path / "spark-defaults.conf").write_text("spark.executor.extraJavaOptions -XX:NoSuchOption\n")
+    said = refused("spark.session(sys.argv[1])", master, SPARK_CONF_DIR=str(tmp_path))
+    assert "its executors end as soon as they start; they need Java 17 or later" in said
+
+
+def test_a_command_says_so_in_one_line(master: str, share: Path, tmp_path: Path) -> None:
+    """The settings ask for more memory than a worker has."""
+    (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 64g\n")
+    there, _ = written(MUTANTS["lost-in-the-middle"], share / "memory", tmp_path)
+    command = [sys.executable, "-m", "onceproof.cli.main", "verify", str(there), "--spark-master", master]
+    env = {**os.environ, "SPARK_CONF_DIR": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False, env=env)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr[-2000:]
+    assert "waited 60 s for an executor" in done.stderr
+    assert not (there / "results.json").exists()

@@ -1,13 +1,14 @@
 """Exit statuses and one clear line, as a user meets them."""
 
 import json
+import logging
 import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from onceproof.cli import commands, main
+from onceproof.cli import commands, main, terminal
 from onceproof.harness.record import manifest
 from tests.unit.good_run import GoodRun
 
@@ -18,6 +19,16 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     return captured.err
+
+
+@pytest.mark.parametrize(("quiet", "said"), [(False, "downloading x\n"), (True, "")])
+def test_what_takes_long_is_told_while_a_command_runs(
+    capsys: pytest.CaptureFixture[str], quiet: bool, said: str
+) -> None:
+    with terminal.log_shown(quiet=quiet):
+        logging.getLogger("onceproof").info("downloading x")
+    logging.getLogger("onceproof").info("downloading y")
+    assert capsys.readouterr().err == said
 
 
 def test_an_unknown_scenario(capsys: pytest.CaptureFixture[str]) -> None:
