@@ -9,7 +9,6 @@ in the folder (`workload.json`), a fault by file has left what it saw in the his
 file runs only if the caller names it.
 """
 
-import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base import files
-from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.errors import BadInput, in_a_line
 from onceproof.harness.judge import expectation, vacuity
 from onceproof.harness.judge.expectation import RunOutcome
 from onceproof.harness.model import declaration, plan, registry
@@ -178,10 +177,8 @@ def _left_out(wanted: Sequence[str], given: Sequence[str]) -> list[CheckResult]:
 
 
 def _failed(name: str, claim: str, error: BaseException) -> CheckResult:
-    # str() of an exception from a JVM that has died raises another exception; format_exception_only does not.
-    told = "".join(traceback.format_exception_only(error)).splitlines()
-    says = f"check {name} failed: {' '.join(told[:2])}"
-    return CheckResult(name=name, claim=claim, reasons=[Reason(kind="harness-error", says=says[:400])])
+    reason = Reason(kind="harness-error", says=f"check {name} failed: {in_a_line(error)}")
+    return CheckResult(name=name, claim=claim, reasons=[reason])
 
 
 def _troubles(events: Events) -> list[Reason]:

@@ -5,7 +5,10 @@ Neither says anything about Kafka.
 """
 
 import difflib
+import traceback
 from collections.abc import Iterable
+
+_LINE_MAX = 300
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -16,6 +19,15 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     names = {each.lstrip("-"): each for each in known}
     alike = difflib.get_close_matches(name.lstrip("-"), list(names), n=1)
     return f"; did you mean {names[alike[0]]}?" if alike else ""
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return the class of an error and the beginning of what it says, in one line.
+
+    str() of an exception from a JVM that has died raises another exception; format_exception_only does not.
+    """
+    told = "".join(traceback.format_exception_only(error)).splitlines()
+    return " ".join(told[:2])[:_LINE_MAX]
 
 
 class BadInput(Exception):

@@ -14,7 +14,7 @@ import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.errors import HarnessError, in_a_line
 
 _DEADLINE_S = 60.0
 _POLL_S = 0.2
@@ -51,7 +51,7 @@ def check_version(spark: SparkSession, master: str) -> None:
     try:
         found = {row[0] for row in spark.range(0, tasks, 1, tasks).selectExpr(told).collect()}
     except Exception as error:
-        raise HarnessError(f"{master}: its executors cannot execute a task: {_first_line(error)}; {_NEEDS}") from error
+        raise HarnessError(f"{master}: its executors cannot execute a task: {in_a_line(error)}; {_NEEDS}") from error
     if found - {pyspark.__version__}:
         raise HarnessError(f"{master}: its executors have Spark {', '.join(sorted(found))}; {_NEEDS}")
 
@@ -64,7 +64,7 @@ def check_folder(spark: SparkSession, folder: Path) -> None:
         lines.write.mode("overwrite").text(str(probe))
         seen = sum(len(part.read_text().splitlines()) for part in probe.glob("part-*"))
     except Exception as error:
-        raise HarnessError(f"{folder}: executors cannot write into it: {_first_line(error)}") from error
+        raise HarnessError(f"{folder}: executors cannot write into it: {in_a_line(error)}") from error
     finally:
         shutil.rmtree(probe, ignore_errors=True)
     if seen < tasks:
@@ -72,7 +72,3 @@ def check_folder(spark: SparkSession, folder: Path) -> None:
             f"{folder}: executors wrote {tasks} lines into a folder of this name, and {seen} are here; allowed: a "
             "folder on storage that has the same path on the driver and on every executor"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any
@@ -26,7 +25,7 @@ from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.util import local_connect_and_auth
 
-from onceproof.harness.base.errors import HarnessError
+from onceproof.harness.base.errors import HarnessError, in_a_line
 from onceproof.verifiers.evidence import executors, spark_jvm, spark_settings
 from onceproof.verifiers.evidence import master as masters
 
@@ -97,18 +96,12 @@ def _in_time(gateway: Any, says: str) -> Iterator[None]:
         raise
     except Exception as error:
         late = time.monotonic() - began >= _START_DEADLINE_S
-        why = f"it did not answer within {_START_DEADLINE_S:g} s" if late else _first_line(error)
+        why = f"it did not answer within {_START_DEADLINE_S:g} s" if late else in_a_line(error)
         gateway.proc.kill()
         _end()
         raise HarnessError(f"{says}: {why}") from error
     finally:
         timer.cancel()
-
-
-def _first_line(error: Exception) -> str:
-    """Return an error in one line. str() of an exception from a JVM that has died raises another exception."""
-    told = "".join(traceback.format_exception_only(error)).splitlines()
-    return " ".join(told[:2])[:300]
 
 
 @contextmanager
