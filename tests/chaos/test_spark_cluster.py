@@ -149,7 +149,7 @@ def test_a_folder_that_is_not_shared_is_refused(master: str, tmp_path: Path) -> 
 
 def test_executors_that_do_not_start_are_refused(master: str, tmp_path: Path) -> None:
     """As those of an older Java do not, which end at once."""
-    (tmp_path / "spark-defaults.conf").write_text("spark.executor.extraJavaOptions -XX:NoSuchOption\n")
+    (tmp_path / "spark-defaults.conf").write_text("spark.executor.extraJavaOptions -agentlib:no-such-agent\n")
     said = refused("spark.session(sys.argv[1])", master, SPARK_CONF_DIR=str(tmp_path))
     assert "its executors end as soon as they start; they need Java 17 or later" in said
 
