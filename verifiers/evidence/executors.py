@@ -33,8 +33,8 @@ def wait(context: SparkContext, master: str) -> None:
             return
         time.sleep(_POLL_S)
     raise HarnessError(
-        f"{master}: waited {_DEADLINE_S:g} s for an executor; its workers have no free core or memory, or it does not "
-        f"reach the driver at {context.getConf().get('spark.driver.host')}; {_NEEDS}"
+        f"{master}: waited {_DEADLINE_S:g} s for an executor; executors end as soon as they start, its workers have no "
+        f"free core or memory, or they do not reach the driver at {context.getConf().get('spark.driver.host')}; {_NEEDS}"
     )
 
 
