@@ -148,6 +148,7 @@ def test_a_folder_that_is_not_shared_is_refused(master: str, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_executors_that_do_not_start_are_refused(master: str, tmp_path: Path) -> None:
     """As those of an older Java do not, which end at once. The master gives up after ten, if these take no minute."""
     (tmp_path / "spark-defaults.conf").write_text("spark.executor.extraJavaOptions -agentlib:no-such-agent\n")

@@ -32,9 +32,10 @@ def wait(context: SparkContext, master: str) -> None:
         if number(context):
             return
         time.sleep(_POLL_S)
+    driver = context.getConf().get("spark.driver.host")
     raise HarnessError(
         f"{master}: waited {_DEADLINE_S:g} s for an executor; executors end as soon as they start, its workers have no "
-        f"free core or memory, or they do not reach the driver at {context.getConf().get('spark.driver.host')}; {_NEEDS}"
+        f"free core or memory, or they do not reach the driver at {driver}; {_NEEDS}"
     )
 
 
