@@ -55,7 +55,7 @@ def verify(
     master: str = "local[2]",
     look: Callable[[], None] | None = None,
     checks: Sequence[str] = (),
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None] | None = None,
 ) -> Results:
     """Judge a run's folder and write its results.json.
 

@@ -84,7 +84,7 @@ def _confluent_kafka(wanted: str) -> Path:
         if not target.is_dir():
             work = target.with_name(f".{target.name}")
             try:
-                logging.getLogger("onceproof").info("downloading %s", target.name)
+                logging.getLogger(__name__).info("downloading %s", target.name)
                 _install(wanted, work)
                 work.rename(target)
             finally:

@@ -102,7 +102,7 @@ def _digest(folder: Path, parts: Iterable[str]) -> str:
 def _build(tag: str, base: str, context: Path) -> None:
     if not present(base):
         raise HarnessError(f"image {base} is missing; `onceproof setup` makes it")
-    logging.getLogger("onceproof").info("building the image %s", tag)
+    logging.getLogger(__name__).info("building the image %s", tag)
     done = subprocess.run(
         ["docker", "build", "--quiet", "--build-arg", f"BASE={base}", "--tag", tag, str(context)],
         capture_output=True,

@@ -42,7 +42,7 @@ _COMPILE = ("-source", "17", "-target", "17", "-proc:none", "-nowarn")
 _POSTGRESQL = "42.7.7"
 _SQLITE = "3.50.3.0"
 COMPILER = f"ecj-{_ECJ}"
-_log = logging.getLogger("onceproof")
+_log = logging.getLogger(__name__)
 
 
 def kafka(version: str) -> Path:
@@ -254,12 +254,17 @@ def _java(what: str, deadline_s: float, jar: Path, *arguments: str | Path) -> su
         raise HarnessError(f"{what} failed: {error}") from error
 
 
-def of_pyspark() -> list[Path]:
-    """Return the jars that PySpark contains, sorted. Raises HarnessError when PySpark is not installed."""
+def pyspark() -> Path:
+    """Return the folder of PySpark, which has Spark's jars. Raises HarnessError when PySpark is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise HarnessError("pyspark is not installed; its jars are needed to download jars and to read topics")
-    return sorted(Path(spec.submodule_search_locations[0], "jars").glob("*.jar"))
+    return Path(spec.submodule_search_locations[0])
+
+
+def of_pyspark() -> list[Path]:
+    """Return the jars that PySpark contains, sorted. Raises HarnessError when PySpark is not installed."""
+    return sorted((pyspark() / "jars").glob("*.jar"))
 
 
 def _ivy() -> Path:

@@ -7,7 +7,6 @@ the labels of its cluster, so that `onceproof clean` removes it when nobody else
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,9 +14,8 @@ import docker
 
 from onceproof.harness.base import host, paths
 from onceproof.harness.base.errors import BadInput, HarnessError
-from onceproof.harness.cluster.containers import HOME_LABEL, LABEL, already, remove_container
+from onceproof.harness.cluster.containers import HOME_LABEL, LABEL, already, engine, remove_container
 
-_ENGINE_S = 40
 _POLL_S = 0.2
 _RUN_LABEL = "io.onceproof.run"
 
@@ -28,7 +26,7 @@ def ready(image: str) -> None:
     Raises BadInput when the engine cannot pull it, and HarnessError when the engine does not answer.
     """
     try:
-        images = _client().images
+        images = engine().images
         try:
             images.get(image)
         except docker.errors.ImageNotFound:
@@ -47,7 +45,7 @@ def labels(cluster: str, run: str) -> dict[str, str]:
 
 def remove_all(run: str) -> None:
     """Remove the containers of a run in any state."""
-    for each in _client().containers.list(all=True, filters={"label": f"{_RUN_LABEL}={run}"}):
+    for each in engine().containers.list(all=True, filters={"label": f"{_RUN_LABEL}={run}"}):
         remove_container(each)
 
 
@@ -57,7 +55,7 @@ def send(name: str, number: signal.Signals) -> None:
     SIGSTOP and SIGCONT freeze and resume all of its processes (cgroup freezer).
     """
     try:
-        container = _client().containers.get(name)
+        container = engine().containers.get(name)
         if number == signal.SIGSTOP:
             with already("already paused"):
                 container.pause()
@@ -93,7 +91,7 @@ class AppContainer:
         """
         self.name = name
         mounts = {str(each): {"bind": str(each), "mode": "ro"} for each in reads}
-        self._container: Any = _client().containers.run(
+        self._container: Any = engine().containers.run(
             image,
             list(command) or None,
             name=name,
@@ -101,7 +99,7 @@ class AppContainer:
             labels=dict(labelled),
             volumes={**mounts, str(state): {"bind": str(state), "mode": "rw"}},
             network_mode="host",
-            user=host.container_user(_client().info()),
+            user=host.container_user(engine().info()),
             init=True,
             detach=True,
         )
@@ -128,8 +126,3 @@ class AppContainer:
     def remove(self) -> None:
         """Remove it in any state. This call is idempotent."""
         remove_container(self._container)
-
-
-@cache
-def _client() -> Any:
-    return docker.from_env(timeout=_ENGINE_S)

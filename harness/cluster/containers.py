@@ -3,13 +3,22 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
+import docker
 import docker.errors
 
 LABEL = "io.onceproof.cluster"
 HOME_LABEL = "io.onceproof.home"
 _AT_ONCE = 8
+_ENGINE_S = 40
+
+
+@cache
+def engine() -> Any:
+    """Return the client of the Docker engine that this process shares."""
+    return docker.from_env(timeout=_ENGINE_S)
 
 
 @contextmanager

@@ -122,30 +122,34 @@ def clean(say: Say, *, dry_run: bool = False) -> int:
         raise HarnessError(f"the Docker engine does not answer, so no container is removed: {error}") from None
     try:
         for name in sorted(_known() | _labelled(client)):
-            with leftovers.unless_held(_lock_file(name)) as free:
+            with leftovers.unless_held(lease_file(name)) as free:
                 if not free:
                     say(f"{name}: in use by a running process, not removed")
                 elif dry_run:
                     say(f"would remove the cluster {name} with its processes, containers and networks")
                     removed += 1
                 else:
-                    removed += _remove(name, client, say)
+                    removed += remove(name, client, say)
     finally:
         client.close()
     return removed
 
 
-def _remove(name: str, client: docker.DockerClient, say: Say) -> int:
-    """Remove a cluster whose lock is held; return the number of its processes, containers, networks and folders."""
+def remove(name: str, client: docker.DockerClient, say: Say = lambda _: None) -> int:
+    """Remove a cluster that no other process uses.
+
+    Returns the number of its processes, containers, networks and folders.
+    """
     folder = paths.clusters_dir() / name
     count, folders = _kill_processes(folder) + containers.remove(name, client), int(folder.exists())
     disks.remove(folder)
-    _lock_file(name).unlink(missing_ok=True)
+    lease_file(name).unlink(missing_ok=True)
     say(f"{name}: removed, {count} processes, containers and networks")
     return count + folders
 
 
-def _lock_file(name: str) -> Path:
+def lease_file(name: str) -> Path:
+    """Return the lock that is held while a process uses a cluster."""
     return paths.clusters_dir() / f"{name}.lock"
 
 
@@ -153,7 +157,7 @@ def in_use() -> list[str]:
     """Return the names of the clusters that running processes lease."""
     found = []
     for name in sorted(_known()):
-        with leftovers.unless_held(_lock_file(name)) as free:
+        with leftovers.unless_held(lease_file(name)) as free:
             if not free:
                 found.append(name)
     return found
@@ -173,7 +177,7 @@ def _labelled(client: docker.DockerClient) -> set[str]:
 
 def _take(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
     for name in sorted(_known()):
-        lock = FileLock(_lock_file(name), thread_local=False)
+        lock = FileLock(lease_file(name), thread_local=False)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -208,7 +212,7 @@ def _make(spec: ClusterSpec, say: Say) -> tuple[Cluster, FileLock]:
     paths.made(paths.clusters_dir())
     with FileLock(lock_file(), timeout=_OTHERS_DEADLINE_S):  # one cluster starts at a time
         address = free_address()
-        lock = FileLock(_lock_file(address.name), thread_local=False)
+        lock = FileLock(lease_file(address.name), thread_local=False)
         lock.acquire(timeout=0)
         cluster = Cluster(spec, address)
         say(f"starting cluster {address.name}, {spec.system} {spec.version}, ports {address.ports}00 and up")

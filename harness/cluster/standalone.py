@@ -9,24 +9,22 @@
 Executors read and write folders at the path that these have on this machine, so what they share is mounted there.
 """
 
-import importlib.util
 import json
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import docker
 from filelock import FileLock, Timeout
 
-from onceproof.harness.artifacts import images
+from onceproof.harness.artifacts import images, jars
 from onceproof.harness.base import host, paths
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.cluster import addresses, composed, containers, disks, topology
+from onceproof.harness.cluster import addresses, composed, containers, pool, topology
 from onceproof.harness.cluster.cluster import Cluster
+from onceproof.harness.cluster.containers import engine
 
 LABEL = "io.onceproof.spark"
 _KIND = "onceproof-spark"
@@ -35,7 +33,6 @@ _WORKER = "worker"
 _SERVICE_LABEL = "com.docker.compose.service"
 _OTHERS_DEADLINE_S = 300.0
 _UP_DEADLINE_S = 60.0
-_ENGINE_S = 40
 _ANSWER_S = 5.0
 _BESIDES_MB = 1_024  # the worker's own JVM, and what an executor takes besides its heap
 
@@ -69,10 +66,10 @@ def start(workers: int, *, share: Path, memory: str = "1g") -> str:
             "ONCEPROOF_NAME": address.name,
             "ONCEPROOF_HOME_LABEL": str(paths.home()),
             "ONCEPROOF_JRE_IMAGE": images.BASE_IMAGE,
-            "ONCEPROOF_USER": host.container_user(_engine().info()),
+            "ONCEPROOF_USER": host.container_user(engine().info()),
             "ONCEPROOF_SUBNET": address.subnet,
             "ONCEPROOF_DATA": str(data),
-            "ONCEPROOF_SPARK_HOME": str(_pyspark()),
+            "ONCEPROOF_SPARK_HOME": str(jars.pyspark()),
             "ONCEPROOF_SPARK_MASTER": master,
             "ONCEPROOF_SPARK_MEMORY": memory,
             "ONCEPROOF_SPARK_LIMIT": f"{_megabytes(memory) + _BESIDES_MB}m",
@@ -87,7 +84,7 @@ def start(workers: int, *, share: Path, memory: str = "1g") -> str:
                 deadline_s=_UP_DEADLINE_S,
             )
         except BaseException:
-            _remove(address.name)
+            pool.remove(address.name, engine())
             raise
     return master
 
@@ -95,13 +92,13 @@ def start(workers: int, *, share: Path, memory: str = "1g") -> str:
 def stop(master: str) -> None:
     """Remove the containers of the cluster with this master, its network and its files."""
     for name in {each.labels[containers.LABEL] for each in containers_of(master)}:
-        _remove(name)
+        pool.remove(name, engine())
 
 
 def masters() -> list[str]:
     """Return the URLs of the masters of the clusters that run, those of this `ONCEPROOF_HOME` only."""
     mine: dict[str, Any] = {"label": [LABEL, f"{containers.HOME_LABEL}={paths.home()}"]}
-    return sorted({each.labels[LABEL] for each in _engine().containers.list(filters=mine)})
+    return sorted({each.labels[LABEL] for each in engine().containers.list(filters=mine)})
 
 
 @contextmanager
@@ -119,8 +116,8 @@ def reaching(master: str, cluster: Cluster) -> Iterator[str]:
         return
     name = workers[0].labels[containers.LABEL]
     try:
-        with FileLock(paths.clusters_dir() / f"{name}.lock", timeout=_OTHERS_DEADLINE_S):
-            network = _engine().networks.get(cluster.apps_network)
+        with FileLock(pool.lease_file(name), timeout=_OTHERS_DEADLINE_S):
+            network = engine().networks.get(cluster.apps_network)
             for worker in workers:
                 _leave_all_but_own(worker, name)
                 network.connect(worker)
@@ -139,14 +136,14 @@ def _leave_all_but_own(worker: Any, name: str) -> None:
     """Disconnect a worker from the networks in which a killed process left it."""
     for network in worker.attrs["NetworkSettings"]["Networks"]:
         if not network.startswith(f"{name}_"):
-            _engine().networks.get(network).disconnect(worker, force=True)
+            engine().networks.get(network).disconnect(worker, force=True)
 
 
 def containers_of(master: str) -> list[Any]:
     """Return the containers of the cluster with this master; none if it is no cluster of `start`."""
     if not master.startswith("spark://"):
         return []
-    found: list[Any] = _engine().containers.list(all=True, filters={"label": f"{LABEL}={master}"})
+    found: list[Any] = engine().containers.list(all=True, filters={"label": f"{LABEL}={master}"})
     return found
 
 
@@ -159,22 +156,3 @@ def _registered(subnet: str) -> int:
     """Return how many workers the master says are alive."""
     with urllib.request.urlopen(f"http://{subnet}.2:{_UI_PORT}/json/", timeout=_ANSWER_S) as answer:
         return int(json.load(answer)["aliveworkers"])
-
-
-def _remove(name: str) -> None:
-    containers.remove(name, _engine())
-    disks.remove(paths.clusters_dir() / name)
-    (paths.clusters_dir() / f"{name}.lock").unlink(missing_ok=True)
-
-
-def _pyspark() -> Path:
-    """Return the folder of PySpark, which has the jars of Spark."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise HarnessError("pyspark is not installed")
-    return Path(found.origin).parent
-
-
-@cache
-def _engine() -> docker.DockerClient:
-    return docker.from_env(timeout=_ENGINE_S)

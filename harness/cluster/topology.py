@@ -20,7 +20,8 @@ LANES = (0, 1, 2, 3, 4)
 OBSERVER_LANE = 0
 WIRE_LINK_PORTS = 20_000
 DATABASE = "database"
-APP_BOOTSTRAP = ",".join(f"toxiproxy:2930{broker}" for broker in BROKERS)  # in the network of applications
+_APP_PORTS = 29_300
+APP_BOOTSTRAP = ",".join(f"toxiproxy:{_APP_PORTS + broker}" for broker in BROKERS)  # in the network of applications
 NODES = (*(f"broker{n}" for n in BROKERS), *(f"controller{n}" for n in CONTROLLERS))
 
 
@@ -59,7 +60,8 @@ def links() -> Iterator[Link]:
                 upstream=f"broker{broker}:920{lane}",
             )
     for broker in BROKERS:
-        yield Link(name=f"app->broker{broker}", listen=f"gw-apps:2930{broker}", upstream=f"broker{broker}:9210")
+        gateway = f"gw-apps:{_APP_PORTS + broker}"
+        yield Link(name=f"app->broker{broker}", listen=gateway, upstream=f"broker{broker}:9210")
     for lane in LANES:
         yield Link(name=f"lane{lane}->{DATABASE}", listen=f"0.0.0.0:90{lane}5", upstream=f"{DATABASE}:5432")
 

@@ -8,6 +8,9 @@ from onceproof.cli import commands, values
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
 
+_CLAIMS = ["throughput", "cost", "isolation", "scope"]
+_READERS = ["kafka", "source", "full", "ledger", "plain"]
+
 
 def add(subcommands: Any) -> None:
     """Add the command to the parser of the command line."""
@@ -36,17 +39,17 @@ def add(subcommands: Any) -> None:
     )
     bench.add_argument(
         "--claims",
-        type=values.listed(values.claim),
-        default=["throughput", "cost", "isolation", "scope"],
+        type=values.listed(values.one_of(_CLAIMS)),
+        default=_CLAIMS,
         metavar="C,C",
-        help="what transactions measures: throughput, cost, isolation, scope (default: all)",
+        help=f"what transactions measures: {', '.join(_CLAIMS)} (default: all)",
     )
     bench.add_argument(
         "--readers",
-        type=values.listed(values.reader),
-        default=["kafka", "source", "full", "ledger", "plain"],
+        type=values.listed(values.one_of(_READERS)),
+        default=_READERS,
         metavar="R,R",
-        help="what verify measures: kafka, source, full, ledger, plain (default: all)",
+        help=f"what verify measures: {', '.join(_READERS)} (default: all)",
     )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
     bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from onceproof.harness.artifacts.clients import CLIENT
@@ -48,13 +48,6 @@ def client(text: str) -> str:
     return text
 
 
-def claim(text: str) -> str:
-    """A claim that a benchmark measures."""
-    if text not in ("throughput", "cost", "isolation", "scope"):
-        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: throughput, cost, isolation, scope")
-    return text
-
-
 def protocol(text: str) -> str:
     """A group protocol."""
     if text not in ("classic", "consumer"):
@@ -78,11 +71,15 @@ def level(text: str) -> tuple[str, int]:
     return name, given[0]
 
 
-def reader(text: str) -> str:
-    """A reader of topics that a benchmark measures."""
-    if text not in ("kafka", "source", "full", "ledger", "plain"):
-        raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: kafka, source, full, ledger, plain")
-    return text
+def one_of(names: Sequence[str]) -> Callable[[str], str]:
+    """A parser of one of these names."""
+
+    def parse(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"{text!r:.60}: allowed: {', '.join(names)}")
+        return text
+
+    return parse
 
 
 def listed(one: Callable[[str], str]) -> Callable[[str], list[str]]:

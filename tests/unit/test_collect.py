@@ -1,7 +1,6 @@
 """What is pinned before the topics are read, and which of the logs' records become rows of the tables."""
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from onceproof.verifiers.collect import owners, topics
 from onceproof.verifiers.collect.collect import collect
 from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
-from onceproof.verifiers.evidence import reading
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
 
@@ -44,7 +42,6 @@ def no_topic_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
             work()
 
     monkeypatch.setattr(module, "Watch", Watch)
-    monkeypatch.setattr(reading, "told", lambda *_, **__: nullcontext())
 
 
 def logs(folder: Path, still: StillContext, *, topic: str = "output", internal: str = "broker2") -> dict[str, Path]:

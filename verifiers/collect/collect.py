@@ -72,7 +72,7 @@ def collect(
     *,
     mode: str = "full",
     master: str = "local[2]",
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None] | None = None,
 ) -> None:
     """Fill `folder`/tables and write its manifest. `mode` is "full" or "ledger".
 
@@ -88,7 +88,12 @@ def collect(
 
 
 def _collect(
-    context: FaultContext, folder: Path, mode: str, spark: SparkSession, bootstrap: str, say: Callable[[str], None]
+    context: FaultContext,
+    folder: Path,
+    mode: str,
+    spark: SparkSession,
+    bootstrap: str,
+    say: Callable[[str], None] | None,
 ) -> None:
     tables = folder.resolve() / "tables"
     tables.mkdir()

@@ -45,12 +45,17 @@ def number(context: SparkContext) -> int:
     return len(java._jsc.sc().statusTracker().getExecutorInfos()) - 1
 
 
+def _tasks(spark: SparkSession) -> int:
+    return _TASKS_EACH * max(1, number(spark.sparkContext))
+
+
 def check_version(spark: SparkSession, master: str) -> None:
     """Raise HarnessError when executors have another release of Spark than the driver, or cannot execute a task."""
     told = "java_method('org.apache.spark.package', 'SPARK_VERSION')"
-    tasks = _TASKS_EACH * max(1, number(spark.sparkContext))
     try:
-        found = {row[0] for row in spark.range(0, tasks, 1, tasks).selectExpr(told).collect()}
+        tasks = _tasks(spark)
+        rows = spark.range(0, tasks, 1, tasks).selectExpr(told)._jdf.collectAsList()  # collect() leaves a socket open
+        found = {row.getString(0) for row in rows}
     except Exception as error:
         raise HarnessError(f"{master}: its executors cannot execute a task: {in_a_line(error)}; {_NEEDS}") from error
     if found - {pyspark.__version__}:
@@ -59,7 +64,7 @@ def check_version(spark: SparkSession, master: str) -> None:
 
 def check_folder(spark: SparkSession, folder: Path) -> None:
     """Raise HarnessError unless what executors write to a folder is in that folder here."""
-    probe, tasks = folder / ".written-by-executors", _TASKS_EACH * max(1, number(spark.sparkContext))
+    probe, tasks = folder / ".written-by-executors", _tasks(spark)
     lines = spark.range(0, tasks, 1, tasks).selectExpr("cast(id AS string) AS value")
     try:
         lines.write.mode("overwrite").text(str(probe))

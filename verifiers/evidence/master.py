@@ -26,9 +26,10 @@ def check(master: str) -> None:
     """
     if one_process(master) or _PROCESSES.fullmatch(master) or _OTHER.fullmatch(master):
         return
-    if not _addresses(master):
+    addresses = _addresses(master)
+    if not addresses:
         raise BadInput(f"--spark-master: {master[:80]!r}; allowed: {_ALLOWED}")
-    problems = [_problem(*address) for address in _addresses(master)]
+    problems = [_problem(*address) for address in addresses]
     if all(problems):
         raise HarnessError(f"--spark-master: {master[:80]} does not answer: {'; '.join(problems)}")
 

@@ -18,11 +18,14 @@ _EVERY_S = 2.0
 
 
 @contextmanager
-def told(spark: SparkSession, say: Callable[[str], None], *, total: int = 0) -> Iterator[None]:
-    """Call `say` every two seconds during the block with the number of records that tasks have read.
+def told(spark: SparkSession, say: Callable[[str], None] | None, *, total: int = 0) -> Iterator[None]:
+    """Call `say` every two seconds during the block with the number of records that tasks have read; None: do not ask.
 
     `total` is the number that they read when all is done, or 0 if it is not known.
     """
+    if say is None:
+        yield
+        return
     ended = threading.Event()
     thread = threading.Thread(target=_tell, args=(_Read(spark), say, total, ended), name="tells what is read")
     thread.start()

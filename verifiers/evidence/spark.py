@@ -59,11 +59,10 @@ def session(master: str = "local[2]") -> SparkSession:
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         spark_jvm.encode_as_python_does()
         atexit.register(_end_at_exit)
-        conf = (
-            SparkConf().setMaster(master).setAppName("onceproof").setAll(list(spark_settings.settings(master).items()))
-        )
+        settings = spark_settings.settings(master)
+        conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(settings.items()))
         # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
-        with spark_settings.address_in_environment(master):
+        with spark_settings.address_in_environment(settings):
             gateway: Any = launch_gateway(conf=conf, popen_kwargs=spark_jvm.process())  # type: ignore[no-untyped-call]
         _gateways.append(gateway)
         with _in_time(gateway, f"Spark did not start with the master {master}"), _our_signals():
@@ -90,15 +89,13 @@ def _in_time(gateway: Any, says: str) -> Iterator[None]:
     began = time.monotonic()
     try:
         yield
-    except HarnessError:
-        gateway.proc.kill()
-        _end()
-        raise
     except Exception as error:
         late = time.monotonic() - began >= _START_DEADLINE_S
         why = f"it did not answer within {_START_DEADLINE_S:g} s" if late else in_a_line(error)
         gateway.proc.kill()
         _end()
+        if isinstance(error, HarnessError):  # it says already what is wrong
+            raise
         raise HarnessError(f"{says}: {why}") from error
     finally:
         timer.cancel()

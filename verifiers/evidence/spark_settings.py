@@ -9,7 +9,7 @@ driver's address is `SPARK_LOCAL_IP`, or else the address of this machine from w
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from onceproof.harness.artifacts import jars
@@ -19,7 +19,7 @@ from onceproof.verifiers.evidence import spark_jvm
 
 _MEMORY = "768m"
 _LOOPBACK = "127.0.0.1"
-_VARIABLE = "SPARK_LOCAL_IP"
+_VARIABLE, _ADDRESS = "SPARK_LOCAL_IP", "spark.driver.host"
 
 
 def settings(master: str) -> dict[str, str]:
@@ -37,21 +37,25 @@ def own_address(master: str) -> str:
 
 
 @contextmanager
-def address_in_environment(master: str) -> Iterator[None]:
-    """Set `SPARK_LOCAL_IP` for a JVM that is started in the block; later sessions may have another address."""
-    before, address = os.environ.get(_VARIABLE), own_address(master)
-    if address:
-        os.environ[_VARIABLE] = address
+def address_in_environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Set `SPARK_LOCAL_IP`, unless the user has, for a JVM that is started in the block.
+
+    Later sessions may have another address.
+    """
+    address = "" if os.environ.get(_VARIABLE) else settings.get(_ADDRESS, "")
+    if not address:
+        yield
+        return
+    os.environ[_VARIABLE] = address
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop(_VARIABLE, None)
+        del os.environ[_VARIABLE]
 
 
 def _addresses(master: str) -> dict[str, str]:
     address = own_address(master) if masters.elsewhere(master) else _LOOPBACK
-    return {"spark.driver.host": address, "spark.driver.bindAddress": address} if address else {}
+    return {_ADDRESS: address, "spark.driver.bindAddress": address} if address else {}
 
 
 def _everywhere() -> dict[str, str]:
