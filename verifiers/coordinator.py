@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding, Reason
@@ -37,7 +38,7 @@ SAYS = {
     "hung-transaction": "decisions have no marker in a partition, or batches belong to no transaction of a coordinator",
     "zombie-write": "markers of an older coordinator, or batches of an older producer epoch, were accepted",
 }
-_SEQUENCES = {
+SEQUENCES = {
     "lost": "batches are missing: the sequence numbers of a producer have a gap",
     "duplicate": "batches were appended twice: the sequence numbers of a producer repeat",
 }
@@ -177,19 +178,11 @@ def _sequences(tables: Tables) -> list[Finding]:
     Outputs that are lost or duplicate already, and partitions that are incomplete, are left out, and so is a batch that
     is a zombie's by its epoch.
     """
-    lane = "OVER (PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY first)"
-    next_one = "pmod(sequence + last - first + 1, 2147483648)"
-    behind = "pmod(expected - sequence, 2147483648) < 1073741824"  # sequence numbers start again from 0 after 2^31 - 1
     data = tables.log.where("producer_id >= 0 AND control IS NULL").join(
         F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti"
     )
     data = data.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start")
-    wrong = (
-        data.selectExpr("*", f"lag({next_one}) {lane} AS expected")
-        .where("sequence != expected OR expected IS NULL AND sequence != 0 AND start = 0")
-        .selectExpr("*", f"IF({behind}, 'duplicate', 'lost') AS cls", "first AS offset")
-        .persist()
-    )
+    wrong = out_of_sequence(data).persist()
     late = zombies.by_epoch(tables)
     if late is not None:
         wrong = wrong.join(F.broadcast(late.select(*PLACE)), PLACE, "left_anti")
@@ -203,14 +196,35 @@ def _sequences(tables: Tables) -> list[Finding]:
         wrong = wrong.join(F.broadcast(lanes), ["topic", "partition"], "left_anti")
     return [
         each
-        for cls, says in _SEQUENCES.items()
+        for cls, says in SEQUENCES.items()
         for each in finding(tables, cls, says, wrong.where(F.col("cls") == cls), partial(_sequence, tables))
     ]
 
 
+def out_of_sequence(data: DataFrame) -> DataFrame:
+    """Return the batches whose sequence number is not the next one of their producer id and epoch in their partition.
+
+    `data` has the batches of idempotent producers in one replica of each partition, without markers, and the log
+    `start` of their partition. Added columns: offset, expected (null for the first batch), and cls ("lost" for a gap,
+    "duplicate" for a repetition). Sequence numbers start again from 0 after 2^31 - 1.
+    """
+    lane = "OVER (PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY first)"
+    next_one = "pmod(sequence + last - first + 1, 2147483648)"
+    behind = "pmod(expected - sequence, 2147483648) < 1073741824"
+    return (
+        data.selectExpr("*", f"lag({next_one}) {lane} AS expected")
+        .where("sequence != expected OR expected IS NULL AND sequence != 0 AND start = 0")
+        .selectExpr("*", f"IF({behind}, 'duplicate', 'lost') AS cls", "first AS offset")
+    )
+
+
 def _sequence(tables: Tables, row: Any) -> Sample:
+    return {**place(tables, row), **of_sequence(row)}
+
+
+def of_sequence(row: Any) -> Sample:
+    """Return what a row of `out_of_sequence` says of the producer and of its sequence numbers."""
     return {
-        **place(tables, row),
         "producer_id": row["producer_id"],
         "producer_epoch": row["producer_epoch"],
         "sequence": row["sequence"],

@@ -13,17 +13,19 @@ outside of the ISR may lag, so it is not compared, and the verdict is `unknown` 
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
-from onceproof.verifiers.evidence.findings import finding
+from onceproof.verifiers.evidence.findings import Sample, finding
 from onceproof.verifiers.evidence.fingerprints import Fingerprint
 from onceproof.verifiers.evidence.spark import small
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"
+SAYS = "batches are not the same on all replicas of their partition"
 
 
 def _held(logs: Mapping[tuple[str, int, str], fingerprints.Log], each: Mapping[str, Any]) -> set[Fingerprint]:
@@ -52,31 +54,43 @@ def _judge(tables: Tables) -> Judged:
         ],
         "topic string, partition int, broker string, start bigint, high bigint, replicas int",
     )
+    held = tables.batches.join(F.broadcast(judged), ["topic", "partition", "broker"])
+    wrong = different(held.where("last >= start AND first < high"))
+    findings = finding(
+        tables,
+        "replica-divergence",
+        SAYS,
+        wrong,
+        sample,
+        order=("topic", "partition", "first"),
+    )
+    return Judged(compared=compared, findings=findings, reasons=reasons)
+
+
+def different(held: DataFrame) -> DataFrame:
+    """Return the batches that not all replicas of their partition hold, with the brokers that do (`held_by`).
+
+    `held` has the compared batches of each replica, and the number of `replicas` of their partition.
+    """
     same = ["topic", "partition", "first", "last", "producer_id", "producer_epoch", "sequence", "crc", "intact"]
-    wrong = (
-        tables.batches.withColumn("intact", F.expr("coalesce(intact, true)"))
-        .join(F.broadcast(judged), ["topic", "partition", "broker"])
-        .where("last >= start AND first < high")
+    return (
+        held.withColumn("intact", F.expr("coalesce(intact, true)"))
         .groupBy(*same, "replicas")
         .agg(F.sort_array(F.collect_set("broker")).alias("held_by"))
         .where("size(held_by) != replicas")
     )
-    findings = finding(
-        tables,
-        "replica-divergence",
-        "batches are not the same on all replicas of their partition",
-        wrong,
-        lambda row: {
-            "topic": row["topic"],
-            "partition": row["partition"],
-            "offset": row["first"],
-            "crc": row["crc"],
-            "intact": row["intact"],
-            "held_by": list(row["held_by"]),
-        },
-        order=("topic", "partition", "first"),
-    )
-    return Judged(compared=compared, findings=findings, reasons=reasons)
+
+
+def sample(row: Any) -> Sample:
+    """Return what a row of `different` says."""
+    return {
+        "topic": row["topic"],
+        "partition": row["partition"],
+        "offset": row["first"],
+        "crc": row["crc"],
+        "intact": row["intact"],
+        "held_by": list(row["held_by"]),
+    }
 
 
 CHECK = Check(name="replicas", claim=CLAIM, run=_judge, needs=(LOG,))

@@ -1,14 +1,16 @@
 """Judge a run's folder: from its tables and its history to its verdict.
 
-No cluster is needed, and judging the same folder again gives the same results. Every check runs, whatever the other
-checks find. A check that raises an exception makes the verdict `unknown: harness-error`, never `valid`. A folder whose
-files differ from its manifest has the same verdict, and no check runs on it.
+No cluster is needed, and judging the same folder again gives the same results. If the process is killed, the next one
+takes the results of the checks that were done (`kept`). Every check runs, whatever the other checks find. A check that
+raises an exception makes the verdict `unknown: harness-error`, never `valid`. A folder whose files differ from its
+manifest has the same verdict, and no check runs on it.
 
 A folder may come from anyone, so no Python file that it names is loaded. What a verdict needs of the workload is data
 in the folder (`workload.json`), a fault by file has left what it saw in the history (`fault-witnessed`), and a check by
 file runs only if the caller names it.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,8 +47,10 @@ from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
 from onceproof.verifiers.evidence.tables import Tables
 from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
+from onceproof.verifiers.kept import Kept
 
 _CHECKS_AT_ONCE = 3
+_log = logging.getLogger(__name__)
 
 
 def verify(
@@ -76,15 +80,18 @@ def verify(
     damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]
     declared = None if damage else declaration.read(folder)
     judged: list[CheckResult] = []
+    kept = None if damage else Kept(folder)
     counts: dict[str, int] = {}
     mode: Mode = "full"
-    if not damage:  # damaged tables prove nothing
+    if kept is not None:  # damaged tables prove nothing
         tables = Tables(folder, session(master), planned, events, look=look)
         limit = limit_s(sum(tables.facts["rows"].values()))
         try:
             model_sql.check(tables.spark, tables.workload, folder)
             with Watch(tables.spark, limit_s=limit) as watch, reading.told(tables.spark, say):
-                judged = in_threads(lambda check: _guarded(check, tables, watch), added)
+                judged = in_threads(lambda check: _guarded(check, tables, watch, kept), added)
+                if kept.resumed:
+                    _log.info("took the results of %d checks from a verdict that was interrupted", kept.resumed)
                 judged += _left_out(planned.scenario.checks, checks)
                 mode = "full" if tables.full else "ledger"
                 try:
@@ -125,6 +132,8 @@ def verify(
     )
     results.write(folder / "results.json")
     manifest.seal_results(folder)
+    if kept is not None and not any(each.kind == "harness-error" for check in judged for each in check.reasons):
+        kept.forget()  # otherwise Spark's process may have ended, and the next verdict need not judge all again
     return results
 
 
@@ -146,9 +155,11 @@ def in_threads(ask: Callable[[Check], CheckResult], checks: Sequence[Check]) -> 
         return list(threads.map(ask, checks))
 
 
-def _guarded(check: Check, tables: Tables, watch: Watch) -> CheckResult:
+def _guarded(check: Check, tables: Tables, watch: Watch, kept: Kept) -> CheckResult:
+    if (before := kept.of(check)) is not None:
+        return before
     try:
-        return watch.run(f"the check {check.name}", lambda: check.judge(tables))
+        return kept.keep(check, watch.run(f"the check {check.name}", lambda: check.judge(tables)))
     except Overdue as error:
         says = f"the check {check.name} was not judged: {error}"
         reason = Reason(kind="indeterminate", says=says)

@@ -74,3 +74,8 @@ def clusters_dir() -> Path:
 def spark_dir() -> Path:
     """Return the folder with one folder for the Spark session of each process, whose name is the process id."""
     return home() / "spark"
+
+
+def verdicts_dir() -> Path:
+    """Return the folder with one folder for each verdict that is not reached yet."""
+    return home() / "verdicts"

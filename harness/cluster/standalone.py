@@ -6,7 +6,8 @@
     with reaching(master, cluster) as bootstrap:                  toxiproxy:29301,…
         …                                                         its executors read topics of the Kafka cluster
 
-Executors read and write folders at the path that these have on this machine, so what they share is mounted there.
+Executors read and write folders at the path that these have on this machine, so what they share is mounted there, and
+so are the logs of the Kafka clusters that onceproof starts.
 """
 
 import json
@@ -74,6 +75,7 @@ def start(workers: int, *, share: Path, memory: str = "1g") -> str:
             "ONCEPROOF_SPARK_MEMORY": memory,
             "ONCEPROOF_SPARK_LIMIT": f"{_megabytes(memory) + _BESIDES_MB}m",
             "ONCEPROOF_SHARE": str(share.resolve()),
+            "ONCEPROOF_CLUSTERS": str(paths.clusters_dir()),
         }
         environment = composed.write_environment(folder, variables)
         try:

@@ -12,6 +12,7 @@ In every table, `number` is the input's number as the payload contains it, `dige
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 
 SCHEMA_VERSION = 7
-_KEY = b"schema_version"
+_KEY, _SPARK = b"schema_version", b"org.apache.spark.version"
 _ARROW = {
     "string": pa.string(),
     "boolean": pa.bool_(),
@@ -54,24 +55,30 @@ class Table:
         return ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
 
     def check(self, paths: Iterable[Path]) -> dict[Path, Any]:
-        """Return the Parquet footers of the files of this table, by path.
+        """Return the Parquet footers of the files of this table, by path. A path may be a folder that Spark wrote.
 
-        Raises BadInput when a file is not a Parquet file, is of another schema version, or lacks a column.
+        Raises BadInput when a file is not a Parquet file, is of another schema version, or lacks a column. Files that
+        Spark has written have no schema version of their own; that of their run is in collect.json.
         """
         footers = {}
-        for path in paths:
+        for path in chain.from_iterable(map(_parts, paths)):
             try:
                 files.regular(path)
                 footer = pq.read_metadata(path)
             except (OSError, pa.ArrowInvalid) as error:
                 raise BadInput(f"{path}: not a Parquet file: {error}") from None
-            version = (footer.metadata or {}).get(_KEY, b"none").decode()
-            if version != str(SCHEMA_VERSION):
+            told = footer.metadata or {}
+            version = told.get(_KEY, b"none").decode()
+            if version != str(SCHEMA_VERSION) and _SPARK not in told:
                 raise BadInput(f"{path}: schema_version {version}; allowed: {SCHEMA_VERSION}")
             if missing := [name for name in self.columns if name not in footer.schema.to_arrow_schema().names]:
                 raise BadInput(f"{path}: the table {self.name} has no column {', '.join(missing)}")
             footers[path] = footer
         return footers
+
+
+def _parts(path: Path) -> list[Path]:
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
 
 
 def _table(name: str, columns: str) -> Table:

@@ -46,6 +46,7 @@ from onceproof.workloads import processes
 SCHEMA_VERSION = 1
 SPEC = Scenario(name="bench-verify", about="Filled as fast as possible.", workload=WorkloadSpec(name="copy"))
 _FILL_DEADLINE_S = 3600
+_OF_A_FILLER = {"records", "record_bytes", "keys", "partitions", "transaction_records", "compression"}
 
 
 class FillRun(Run):
@@ -85,7 +86,7 @@ class FillRun(Run):
             "group": self.names.group,
             "ledger": str(self.folder / "ledger"),
             "transactional_id": self.names.transactional_id(worker),
-            **work.model_dump(include={"records", "record_bytes", "keys", "partitions", "transaction_records"}),
+            **work.model_dump(include=_OF_A_FILLER),
         }
 
 
@@ -95,14 +96,16 @@ def verify(
     sizes: Sequence[int],
     rounds: int,
     readers: Sequence[str],
+    compression: str,
     folder: Path,
     progress: Progress,
     master: str,
 ) -> list[Measured]:
     """Fill topics and measure readers, for each size and first with a tenth of the records.
 
-    `rounds` is the number of turns of each reader, and `readers` has names of `verified.READERS`. Raises HarnessError
-    when a reader fails, reads wrong records, or the verdict is not valid.
+    `rounds` is the number of turns of each reader, `readers` has names of `verified.READERS`, and `compression` is the
+    `compression.type` of the producers. Raises HarnessError when a reader fails, reads wrong records, or the verdict is
+    not valid.
     """
     found = []
     with pool.lease(SPEC.cluster, keep=False, say=progress.say) as cluster:
@@ -113,6 +116,7 @@ def verify(
                         "records": count,
                         "record_bytes": record_bytes,
                         "transaction_records": 2_000,
+                        "compression": compression,
                         "observer": False,
                     }
                 )

@@ -3,7 +3,7 @@
     onceproof audit PATH…          copied log directories of the brokers of one cluster
     onceproof audit --run RUN      the logs of a run, without its history, ledger and manifest
 
-Exit status: 0 if the logs are valid, 1 if they are not or if that is not known, 2 for bad input.
+Exit status: 0 if the logs are valid, 1 if they are not or if that is not known, 2 for bad input, 3 if Spark failed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from onceproof.cli import machine, terminal
-from onceproof.harness.base.errors import BadInput
+from onceproof.harness.base.errors import BadInput, HarnessError, in_a_line
+from onceproof.harness.base.progress import Progress
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from onceproof.verifiers.audit.audit import Audit
 
 _SHOWN = 10
@@ -36,6 +39,11 @@ def add(subcommands: Any) -> None:
         "--stopped", action="store_true", help="the brokers did not run when the directories were copied"
     )
     machine.add_json(audit, "findings, reasons and transactional ids")
+    audit.add_argument(
+        "--spark-master",
+        default="local[2]",
+        help="Spark master whose executors read the logs, at the same paths (default: local[2])",
+    )
     audit.add_argument("--quiet", action="store_true", help="print the verdict only")
     audit.set_defaults(command=command)
 
@@ -43,18 +51,46 @@ def add(subcommands: Any) -> None:
 def command(options: argparse.Namespace) -> int:
     """Audit log directories or a run, print the result, and return the exit status."""
     from onceproof.report.documents import AuditDocument
-    from onceproof.verifiers.audit import audit, copies
+    from onceproof.suite import preflight
 
     if bool(options.paths) == bool(options.run):
         raise BadInput("audit: expected either log directories or --run RUN")
     machine.check(options)
-    read = copies.of_run(options.run) if options.run else copies.of_directories(options.paths, stopped=options.stopped)
-    done = audit.audit(read)
+    preflight.machine(options.spark_master)
+    with Progress(quiet=options.quiet or machine.alone(options)) as progress:
+        done = _audit(options, progress)
     told = AuditDocument(verdict=done.verdict, **{each.name: getattr(done, each.name) for each in fields(done)})
     machine.write_json(options, asdict(told))
     if not machine.alone(options):
         _print(done, quiet=options.quiet)
     return 0 if done.verdict == "valid" else 1
+
+
+def _audit(options: argparse.Namespace, progress: Progress) -> Audit:
+    from onceproof.verifiers.audit import audit, copies
+    from onceproof.verifiers.evidence import executors, reading
+    from onceproof.verifiers.evidence import master as masters
+    from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
+
+    def start() -> SparkSession:
+        spark = session(options.spark_master)
+        if masters.elsewhere(options.spark_master):
+            for path in options.paths or [options.run]:
+                executors.check_reads(spark, path)
+        return spark
+
+    try:
+        with killed_when_interrupted():
+            if options.run:
+                read = copies.of_run(options.run, start)
+            else:
+                read = copies.of_directories(options.paths, start, stopped=options.stopped)
+            with reading.told(read.batches.sparkSession, progress.far):
+                return audit.audit(read)
+    except (BadInput, HarnessError):
+        raise
+    except Exception as error:
+        raise HarnessError(f"audit: Spark could not read the logs: {in_a_line(error)}") from error
 
 
 def _print(done: Audit, *, quiet: bool) -> None:

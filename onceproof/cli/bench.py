@@ -10,6 +10,7 @@ from onceproof.harness.base.progress import Progress
 
 _CLAIMS = ["throughput", "cost", "isolation", "scope"]
 _READERS = ["kafka", "source", "full", "ledger", "plain"]
+_CODECS = ["none", "gzip", "lz4", "snappy", "zstd"]
 
 
 def add(subcommands: Any) -> None:
@@ -51,6 +52,12 @@ def add(subcommands: Any) -> None:
         metavar="R,R",
         help=f"what verify measures: {', '.join(_READERS)} (default: all)",
     )
+    bench.add_argument(
+        "--compression",
+        choices=_CODECS,
+        default="none",
+        help="compression.type of the producers that fill the topics of verify (default: none)",
+    )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
     bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
     bench.set_defaults(command=command)
@@ -87,6 +94,7 @@ def command(options: argparse.Namespace) -> int:
             sizes=options.sizes,
             rounds=options.rounds,
             readers=options.readers,
+            compression=options.compression,
             folder=options.runs,
             progress=progress,
             master=options.spark_master,

@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 _DEADLINE_S = 600
 _ENGINE_DEADLINE_S = 60
 _OWN_IMAGES = "onceproof/*"
-_OWN_FILES = ("clients", "clusters", "failed", "formatted", "jars", "spark", "setup-images", "installed")
+_OWN_FILES = ("clients", "clusters", "failed", "formatted", "jars", "spark", "setup-images", "verdicts", "installed")
 
 
 @dataclass(frozen=True, kw_only=True)

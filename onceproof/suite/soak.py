@@ -173,8 +173,9 @@ def soak(
 def audit_of(folder: Path) -> str:
     """Return the verdict of an audit of a run's logs; empty if the run ended before they were read."""
     from onceproof.verifiers.audit import audit, copies
+    from onceproof.verifiers.evidence.spark import session
 
     try:
-        return audit.audit(copies.of_run(folder)).verdict
+        return audit.audit(copies.of_run(folder, session)).verdict
     except BadInput:
         return ""

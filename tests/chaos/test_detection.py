@@ -18,6 +18,7 @@ from onceproof.harness.record.provenance import HEADER, provenance
 from onceproof.pytest_plugin import Chaos
 from onceproof.run.run import Run
 from onceproof.verifiers.audit import audit, copies
+from onceproof.verifiers.evidence.spark import session
 
 BROKEN = Path(__file__).parent / "broken_copies.py"
 
@@ -291,10 +292,10 @@ def test_log_directories_of_a_run_are_audited(chaos: Chaos, tmp_path: Path) -> N
 
     run = chaos.start(quiet_scenario())
     assert run.all(at_rest=take).headline == "valid"
-    done = audit.audit(copies.of_directories([tmp_path], stopped=False))
+    done = audit.audit(copies.of_directories([tmp_path], session, stopped=False))
     assert done.findings == []
     assert done.compared["decisions"] > 20 and done.compared["replicas"] >= 3 * 12
-    by_run = audit.audit(copies.of_run(run.folder))
+    by_run = audit.audit(copies.of_run(run.folder, session))
     assert (by_run.verdict, by_run.findings) == ("valid", [])
 
 

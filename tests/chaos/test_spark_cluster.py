@@ -16,7 +16,9 @@ from onceproof.harness.base.paths import scenarios_dir
 from onceproof.harness.cluster import standalone
 from onceproof.harness.record import results
 from onceproof.verifiers.verify import verify
+from tests.kafka_writer import batch
 from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.unit.test_audit import committed, decided, directory, records
 
 pytestmark = pytest.mark.chaos
 _DEADLINE_S = 900
@@ -120,9 +122,28 @@ def test_a_run_is_collected_and_judged_elsewhere(master: str, share: Path) -> No
     [folder] = [each for each in (share / "runs").iterdir() if not each.is_symlink()]
     judged = results.read(folder / "results.json")
     assert (judged.headline, judged.mode) == ("valid", "full")
+    assert list((folder / "tables" / "batches.parquet").glob("*.parquet")), "executors have read the brokers' logs"
     told = (folder / "results.json").read_bytes()
     verify(folder)
     assert (folder / "results.json").read_bytes() == told
+
+
+def audited(tmp_path: Path, *arguments: str) -> bytes:
+    """What an audit writes as JSON; it finds something."""
+    command = [sys.executable, "-m", "onceproof.cli.main", "audit", *arguments, "--json", str(tmp_path / "found.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=False)
+    assert done.returncode == 1, done.stderr[-2000:]
+    return (tmp_path / "found.json").read_bytes()
+
+
+def test_log_directories_are_audited_elsewhere(master: str, share: Path, tmp_path: Path) -> None:
+    late = committed() + batch(11, records(2), "none", sequence=10)
+    for node in (1, 2):
+        directory(share / "logs" / f"b{node}", node=node, out=late, states=decided())
+    there = audited(tmp_path, str(share / "logs"), "--stopped", "--spark-master", master)
+    assert b"hung-transaction" in there and there == audited(tmp_path, str(share / "logs"), "--stopped")
+    said = refused("executors.check_reads(spark.session(sys.argv[1]), Path(sys.argv[2]))", master, str(tmp_path))
+    assert said.startswith(f"{tmp_path}: executors cannot read it; allowed: a folder")
 
 
 def refused(code: str, *arguments: str, **environment: str) -> str:

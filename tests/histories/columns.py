@@ -1,41 +1,31 @@
 """The columns that collect adds to the logs of a drawn run: `marker` and `fate`, and what a commit has of its batch.
 
-They are made by collect's own code from the headers, whatever was broken in these.
+They follow from the headers, whatever was broken in these. test_segments compares them with collect's own.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, cast
-from unittest.mock import patch
+from collections.abc import Sequence
+from typing import Any
 
-from onceproof.verifiers.collect import segments
 from tests.histories.simulation import OFFSETS
 from tests.rundata import Row, RunData
 
-_HEADER = (
-    "first",
-    "last",
-    "records",
-    "producer_id",
-    "producer_epoch",
-    "sequence",
-    "transactional",
-    "control",
-    "crc",
-    "coordinator_epoch",
-    "intact",
-)
 
-
-class _Segments:
-    """The folder of a replica, with one segment."""
-
-    def glob(self, _: str) -> list["_Segments"]:
-        return [self]
-
-    def __lt__(self, _: "_Segments") -> bool:
-        return False
+def ended(batches: Sequence[Row]) -> list[tuple[int | None, str]]:
+    """The marker and the fate of each batch of a replica, in the order of the log."""
+    found: list[tuple[int | None, str]] = []
+    following: dict[int, Row] = {}
+    for batch in reversed(batches):
+        if batch["control"] is not None:
+            following[batch["producer_id"]] = batch
+            found.append((None, "control"))
+        elif not batch["transactional"]:
+            found.append((None, "visible"))
+        elif end := following.get(batch["producer_id"]):
+            found.append((end["first"], "visible" if end["control"] == "commit" else "aborted"))
+        else:
+            found.append((None, "open"))
+    return found[::-1]
 
 
 def fill(run: RunData) -> None:
@@ -43,14 +33,7 @@ def fill(run: RunData) -> None:
     for row in sorted(run.batches, key=lambda each: int(each["first"])):
         replicas[row["topic"], row["partition"], row["broker"]].append(row)
     for rows in replicas.values():
-
-        def batches(_: Path, *, crc: bool = True, rows: list[Row] = rows) -> Iterator[tuple[Any, ...]]:
-            assert crc
-            yield from (tuple(row[name] for name in _HEADER) for row in rows)
-
-        with patch.object(segments, "batches", batches):
-            read = segments.replica(cast(Path, _Segments()))
-        for row, (*_, marker, _, fate) in zip(rows, read, strict=True):
+        for row, (marker, fate) in zip(rows, ended(rows), strict=True):
             row.update(marker=marker, fate=fate)
     _commits(run)
 

@@ -1,6 +1,6 @@
 """A pytest plugin that removes one condition from a module before any test imports it, and what the tests then say.
 
-    ONCEPROOF_REMOVED=collect.segments:12 pytest -p tests.mutants.removed tests/unit/test_segments.py
+    ONCEPROOF_REMOVED=collect.commits:3 pytest -p tests.mutants.removed tests/unit/test_kafka_readers.py
 
 Some modules run before there is a run's folder that a mutant could change: those that read the logs, and those that
 wait until a run is at rest. Their conditions are judged by their own tests, as is the matching of spans with decisions.
@@ -21,7 +21,6 @@ TESTED: Mapping[str, tuple[str, ...]] = {
     "evidence.alignment": ("test_decisions",),
     "evidence.decisions": ("test_decisions",),
     "evidence.matching": ("test_decisions",),
-    "collect.segments": ("test_segments", "test_kafka_readers", "test_collect"),
     "collect.commits": ("test_kafka_readers",),
     "collect.states": ("test_kafka_readers", "test_collect"),
     "collect.collect": ("test_collect", "test_hidden"),

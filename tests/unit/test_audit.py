@@ -12,10 +12,12 @@ import pytest
 
 from onceproof.cli import commands, main
 from onceproof.verifiers.audit import audit, copies
+from onceproof.verifiers.evidence.spark import session
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.mutants import of_coordinators, of_zombies
 from tests.mutants.catalogue import MUTANTS, RUNS
 
+pytestmark = pytest.mark.usefixtures("spark")
 _GENERATED = "org.apache.kafka.coordinator.transaction.generated"
 # What the log alone shows. The mutants of one module, whose findings do not depend on the workers' history.
 _BY_THE_LOG = sorted(
@@ -35,7 +37,7 @@ def bare(folder: Path, target: Path) -> Path:
 
 @pytest.mark.parametrize("run", sorted(each.name for each in RUNS.iterdir() if each.is_dir()))
 def test_a_recorded_run_is_valid_by_its_logs_alone(run: str, tmp_path: Path) -> None:
-    done = audit.audit(copies.of_run(bare(RUNS / run, tmp_path / run)))
+    done = audit.audit(copies.of_run(bare(RUNS / run, tmp_path / run), session))
     assert (done.findings, done.reasons) == ([], [])
     assert done.compared["spans"] > 100 and done.compared["decisions"] > 50
     assert {row["state"] for row in done.ids} <= {"Empty", "CompleteCommit", "CompleteAbort"}
@@ -44,7 +46,7 @@ def test_a_recorded_run_is_valid_by_its_logs_alone(run: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", _BY_THE_LOG)
 def test_what_the_coordinators_decided_is_judged_by_the_logs_alone(name: str, tmp_path: Path) -> None:
     run, expected = MUTANTS[name].make()
-    done = audit.audit(copies.of_run(bare(run.write(tmp_path / "run"), tmp_path / "bare")))
+    done = audit.audit(copies.of_run(bare(run.write(tmp_path / "run"), tmp_path / "bare"), session))
     found = {
         each.cls: {(s["topic"].removeprefix(run.prefix), s["partition"], s["offset"]) for s in each.samples}
         for each in done.findings
@@ -110,7 +112,7 @@ def committed(times: int = 1, *, codec: str = "none") -> bytes:
 
 
 def judged(*paths: Path, stopped: bool = True) -> tuple[list[tuple[str, str, int, int]], list[str]]:
-    done = audit.audit(copies.of_directories(list(paths), stopped=stopped))
+    done = audit.audit(copies.of_directories(list(paths), session, stopped=stopped))
     places = [(each.cls, s["topic"], s["partition"], s["offset"]) for each in done.findings for s in each.samples]
     return places, [each.says for each in done.reasons]
 
@@ -154,6 +156,32 @@ def test_a_changed_byte_is_named_and_found_by_the_other_replica(tmp_path: Path) 
     other = directory(tmp_path / "b2", node=2, out=committed(2), states=decided(2))
     places, _ = judged(one, other)
     assert {each[0] for each in places} == {"replica-divergence"}
+
+
+def test_a_partition_with_damaged_bytes_is_not_judged(tmp_path: Path) -> None:
+    """What a damaged marker says of its transaction is no finding."""
+    written = bytearray(committed(2))
+    kind = len(committed()) - 7 - 4  # the value of the record is its version and the coordinator epoch
+    while written[kind] != 1:
+        kind -= 1
+    written[kind] = 0  # an abort
+    places, reasons = judged(directory(tmp_path / "b1", out=bytes(written), states=decided(2)))
+    assert places == [] and any("out/0 offset 10: the bytes do not have their CRC" in each for each in reasons)
+
+
+def test_sequence_numbers_are_judged(tmp_path: Path) -> None:
+    """A batch that repeats, and one behind a gap; the zombie's batch of an older epoch is neither."""
+    for name, sequence, cls in (("gap", 25, "lost"), ("again", 0, "duplicate")):
+        written = committed(2)[: -len(marker(21, True))]
+        after = batch(21, records(3), "none", sequence=sequence) + marker(24, True)
+        path = directory(tmp_path / name, out=written + after, states=decided(2))
+        assert judged(path) == ([(cls, "out", 0, 21)], [])
+
+
+def test_an_empty_replica_has_no_batch_that_the_other_one_has(tmp_path: Path) -> None:
+    one = directory(tmp_path / "b1", out=committed(), states=decided())
+    other = directory(tmp_path / "b2", node=2, out=b"", states=decided())
+    assert judged(one, other) == ([], [])
 
 
 def test_a_foreign_file_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import jpype
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from onceproof.harness.model import registry
 from onceproof.harness.record import manifest, provenance
@@ -23,12 +24,13 @@ BROKERS = ("broker1", "broker2", "broker3")
 
 
 @pytest.fixture(autouse=True)
-def no_topic_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark reads nothing here: `test_topics` and the scenarios do that on real clusters."""
-    monkeypatch.setattr(module, "session", lambda master: None)
+def no_topic_is_read(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    """Spark reads the logs only: `test_topics` and the scenarios read topics, on real clusters."""
+    write = module._write
+    monkeypatch.setattr(module, "session", lambda master: spark)
     monkeypatch.setattr(module, "read_outputs", lambda *_: {"output": None})
     monkeypatch.setattr(module, "read_inputs", lambda *_: None)
-    monkeypatch.setattr(module, "_write", lambda frame, target: 5)
+    monkeypatch.setattr(module, "_write", lambda frame, target: 5 if frame is None else write(frame, target))
 
     class Watch:
         def __init__(self, *_: object, **__: object) -> None: ...

@@ -30,9 +30,9 @@ def test_a_jar_is_made_once_for_what_the_source_says(tmp_path: Path, monkeypatch
     assert set(paths.jars_dir().glob("*.jar")) == {made, other}
 
 
-def test_the_source_of_topics_compiles() -> None:
-    from onceproof.verifiers.collect import topics
+def test_the_data_sources_compile() -> None:
+    from onceproof.verifiers.collect import sources
 
-    [source, client] = topics.jars()
-    assert "onceproof/TopicReader.class" in zipfile.ZipFile(source).namelist()
+    [made, client] = sources.jars()
+    assert {"onceproof/TopicReader.class", "onceproof/SegmentReader.class"} <= set(zipfile.ZipFile(made).namelist())
     assert client.name.startswith("kafka-clients-")

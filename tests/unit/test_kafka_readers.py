@@ -1,18 +1,29 @@
 """The batch reader, and the readers of internal topics, agree with Kafka's own classes on segments that Kafka wrote."""
 
 from pathlib import Path
+from typing import Any
 
 import jpype
 import pytest
+from pyspark.sql import SparkSession
 
 from onceproof.verifiers.collect import commits, internal, segments, states
+from onceproof.verifiers.collect.segments import Replica
+from onceproof.verifiers.evidence.spark import rows
 from tests.kafka_writer import RECORDS, batch, java, marker, plain_batch, prefixed
+
+
+def read(spark: SparkSession, folder: Path, *, crcs: bool = True) -> list[Any]:
+    """The rows of the table `batches` of a replica."""
+    one = Replica(topic="t", partition=0, broker="broker1", folder=folder, crcs=crcs)
+    return rows(segments.read(spark, [one]).orderBy("first"))
+
 
 CODECS = ("none", "gzip", "lz4", "snappy", "zstd")
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_headers_are_those_that_kafka_reads(tmp_path: Path, codec: str) -> None:
+def test_headers_are_those_that_kafka_reads(spark: SparkSession, tmp_path: Path, codec: str) -> None:
     many = [(f"k{number}".encode(), b"value " * 20) for number in range(30)]
     segment = tmp_path / "00000000000000000000.log"
     segment.write_bytes(batch(0, many, codec) + marker(30, True) + batch(31, many[:5], codec, 8) + marker(36, False, 8))
@@ -31,9 +42,9 @@ def test_headers_are_those_that_kafka_reads(tmp_path: Path, codec: str) -> None:
         )
         for each in java(f"{RECORDS}.FileRecords").open(jpype.JClass("java.io.File")(str(segment)), False).batches()
     ]
-    ours = [(*row[:7], row[7] is not None, row[8], row[11]) for row in segments.replica(tmp_path)]
-    assert ours == theirs
-    assert [(row[7], row[9], row[10], row[12]) for row in segments.replica(tmp_path)] == [
+    found = read(spark, tmp_path)
+    assert [(*row[3:10], row["control"] is not None, row["crc"], row["intact"]) for row in found] == theirs
+    assert [(row["control"], row["coordinator_epoch"], row["marker"], row["fate"]) for row in found] == [
         (None, None, 30, "visible"),
         ("commit", 42, None, "control"),
         (None, None, 36, "aborted"),
@@ -41,13 +52,13 @@ def test_headers_are_those_that_kafka_reads(tmp_path: Path, codec: str) -> None:
     ]
 
 
-def test_a_changed_byte_is_seen_by_its_crc(tmp_path: Path) -> None:
+def test_a_changed_byte_is_seen_by_its_crc(spark: SparkSession, tmp_path: Path) -> None:
     segment = tmp_path / "00000000000000000000.log"
     written = bytearray(batch(0, [(b"key", b"value")], "none") + marker(1, True))
     written[75] ^= 1
     segment.write_bytes(written)
-    assert [row[11] for row in segments.replica(tmp_path)] == [False, True]
-    assert [row[11] for row in segments.replica(tmp_path, crc=False)] == [None, None]
+    assert [row["intact"] for row in read(spark, tmp_path)] == [False, True]
+    assert [row["intact"] for row in read(spark, tmp_path, crcs=False)] == [None, None]
     with pytest.raises(ValueError, match=r"00000\.log: .*corrupt"):
         list(internal.records(tmp_path, "transactions"))
 
@@ -93,7 +104,7 @@ def test_committed_offsets(tmp_path: Path, codec: str, version: int) -> None:
     value = java(f"{generated}.OffsetCommitValue")().setOffset(77).setMetadata("1,2,3").setCommitTimestamp(1234)
     both = [(b"\0\1" + prefixed(0, each)[2:], prefixed(version, value)) for each in (named, other)]
     (tmp_path / "00000000000000000000.log").write_bytes(batch(10, both, codec) + marker(12, True))
-    [row] = commits.read(tmp_path, 1, segments.replica(tmp_path), groups={"group": "in"})
+    [row] = commits.read(tmp_path, 1, groups={"group": "in"})
     assert row == {
         "topic": "in",
         "log": 1,
@@ -125,8 +136,8 @@ def test_metadata_that_no_worker_wrote_and_tombstones(tmp_path: Path) -> None:
     several = ("1,2,3", "", "1,2", "1,2,x", "1,2,3,4", "1,2,3\0", None)
     segment = b"".join(committed(offset, metadata) for offset, metadata in enumerate(several))
     (tmp_path / "00000000000000000000.log").write_bytes(segment)
-    rows = list(commits.read(tmp_path, 1, segments.replica(tmp_path)))
-    assert [(row["offset"], row["worker"], row["transaction"]) for row in rows] == [
+    found = commits.read(tmp_path, 1)
+    assert [(row["offset"], row["worker"], row["transaction"]) for row in found] == [
         (0, 1, 3),
         (1, None, None),
         (2, None, None),
@@ -134,5 +145,32 @@ def test_metadata_that_no_worker_wrote_and_tombstones(tmp_path: Path) -> None:
         (4, None, None),
         (5, 1, 3),
     ]
-    assert {row["group"] for row in rows} == {"group"}
-    assert not list(commits.read(tmp_path, 1, segments.replica(tmp_path), groups={"group": "another"}))
+    assert {row["group"] for row in found} == {"group"}
+    assert not commits.read(tmp_path, 1, groups={"group": "another"})
+
+
+def test_the_transactions_of_committed_offsets(tmp_path: Path) -> None:
+    """One that is aborted, one that a coordinator's commit came between, and one that is open."""
+    generated = "org.apache.kafka.coordinator.group.generated"
+    key = java(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
+    value = java(f"{generated}.OffsetCommitValue")().setOffset(77).setMetadata("").setCommitTimestamp(1)
+    one: list[tuple[bytes, bytes | None]] = [(b"\0\1" + prefixed(0, key)[2:], prefixed(3, value))]
+    first, second = tmp_path / "00000000000000000000.log", tmp_path / "00000000000000000004.log"
+    first.write_bytes(batch(0, one, "none") + plain_batch(1, one) + marker(2, False) + batch(3, one, "none"))
+    second.write_bytes(marker(4, True) + batch(5, one, "none", 8))
+    found = commits.read(tmp_path, 1)
+    assert [(row["offset"], row["producer_id"], row["marker"], row["fate"]) for row in found] == [
+        (0, 7, 2, "aborted"),
+        (1, -1, None, "visible"),
+        (3, 7, 4, "visible"),
+        (5, 8, None, "open"),
+    ]
+
+
+def test_offsets_without_a_record(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000000.log").write_bytes(batch(0, [(b"k", b"v")] * 3, "none") + marker(5, True))
+    assert internal.compacted(tmp_path) == 2
+    (tmp_path / "00000000000000000009.log").write_bytes(batch(10, [(b"k", b"v")], "none"))
+    (tmp_path / "00000000000000000011.log").write_bytes(b"")
+    assert internal.compacted(tmp_path) == 6
+    assert internal.compacted(tmp_path / "none") == 0

@@ -13,27 +13,27 @@ If the directories were copied from running brokers, the end of one log may be o
 nothing is concluded from what is missing at an end.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
-from onceproof.harness.record.results import Finding, Reason, Verdict, decide
-from onceproof.verifiers import coordinator
-from onceproof.verifiers.audit.copies import Batch, Copies, Place
-from onceproof.verifiers.evidence import decisions, matching
-from onceproof.verifiers.evidence.decisions import Lane, Span
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-_SAYS = {
-    **coordinator.SAYS,
-    "lost": "batches are missing: the sequence numbers of a producer have a gap",
-    "duplicate": "batches were appended twice: the sequence numbers of a producer repeat",
-    "replica-divergence": "replicas hold different batches below the high watermark",
-}
-_SEQUENCES = 1 << 31
+from onceproof.harness.record.results import Finding, Reason, Verdict, decide
+from onceproof.verifiers import coordinator, replicas
+from onceproof.verifiers.audit.copies import Copies, Place
+from onceproof.verifiers.audit.logs import Log, chosen, divergence, logs, reasons
+from onceproof.verifiers.evidence import decisions, matching, spans
+from onceproof.verifiers.evidence.decisions import Lane
+from onceproof.verifiers.evidence.findings import Sample
+from onceproof.verifiers.evidence.spans import COORDINATORS
+from onceproof.verifiers.evidence.spark import rows, small
+
+_SAYS = {**coordinator.SAYS, **coordinator.SEQUENCES, "replica-divergence": replicas.SAYS}
+_ORDER = ["topic", "partition", "offset"]
 _SAMPLES_MAX = 10
-Sample = dict[str, Any]
 
 
 @dataclass(kw_only=True)
@@ -52,102 +52,62 @@ class Audit:
 
 
 def audit(copies: Copies) -> Audit:
-    """Judge what was read."""
-    done = Audit()
-    found: dict[str, list[Sample]] = defaultdict(list)
-    whole = {place: longest(logs) for place, logs in copies.logs.items() if _judged(place[0])}
-    holed = {place for place, log in whole.items() if _has_holes(log)}
-    _coordinators(copies, {place: log for place, log in whole.items() if place not in holed}, found, done)
-    for place, log in sorted(whole.items()):
-        if place not in holed and not place[0].startswith("__"):  # a group coordinator does not number its batches
-            for cls, sample in _sequences(log, _of_zombies(place, found.get("zombie-write", []))):
-                found[cls].append({"topic": place[0], "partition": place[1], **sample})
-    _replicas(copies, found, done)
-    if holed:
-        shown = ", ".join(f"{topic}/{partition}" for topic, partition in sorted(holed)[:3])
-        more = ", …" if len(holed) > 3 else ""
-        done.reasons.append(
-            _unknown(f"{len(holed)} partitions were not judged, since offsets are missing: {shown}{more}")
-        )
+    """Judge what was read. Raises whatever Spark raises when it cannot read the logs."""
+    done = Audit(ids=_ids(copies.states))
+    held = logs(copies)
+    judged = {place: of for place, of in held.items() if _judged(place[0])}
+    best = {place: of[chosen(of)] for place, of in judged.items()}
+    whole = {place: log for place, log in best.items() if log.whole}
+    batches = _of_replicas(copies, {place: chosen(judged[place]) for place in whole})
+    found = _coordinators(copies, held, whole, batches, done)
+    done.findings = [_finding(cls, samples) for cls, samples in found.items()]
+    done.findings += _sequences(batches, whole, found.get("zombie-write", []))
+    if differ := list(divergence(copies, held)):
+        done.findings.append(_finding("replica-divergence", differ))
+    done.findings.sort(key=lambda each: each.cls)
+    done.reasons += reasons(judged)
     done.reasons += [_unknown(f"damaged: {each}") for each in copies.damaged]
-    for cls, samples in sorted(found.items()):
-        samples.sort(key=lambda each: (each["topic"], each["partition"], each["offset"]))
-        done.findings.append(Finding(cls=cls, count=len(samples), says=_SAYS[cls], samples=samples[:_SAMPLES_MAX]))
-    done.ids = _ids(copies.states)
     done.compared |= {
-        "partitions": len(whole) - len(holed),
-        "replicas": sum(len(logs) for logs in copies.logs.values()),
-        "batches": sum(len(log) for logs in copies.logs.values() for log in logs.values()),
+        "partitions": len(whole),
+        "replicas": sum(map(len, held.values())),
+        "batches": sum(log.batches for of in held.values() for log in of.values()),
     }
     return done
 
 
-def longest(logs: dict[str, list[Batch]]) -> list[Batch]:
-    """Return the log of the replica that reaches furthest."""
-    return max(logs.values(), key=lambda log: (log[-1].last if log else -1, len(log)))
+def _finding(cls: str, samples: list[Sample], count: int | None = None) -> Finding:
+    samples.sort(key=lambda each: tuple(each[name] for name in _ORDER))
+    count = len(samples) if count is None else count
+    return Finding(cls=cls, count=count, says=_SAYS[cls], samples=samples[:_SAMPLES_MAX])
 
 
 def _judged(topic: str) -> bool:
     """Return whether producers write to a topic; the coordinators' own log and the controllers' are not judged."""
-    return topic not in ("__transaction_state", "__cluster_metadata", "__share_group_state")
+    return topic not in (COORDINATORS, "__cluster_metadata", "__share_group_state")
 
 
 def _unknown(says: str) -> Reason:
     return Reason(kind="indeterminate", says=says)
 
 
-def _has_holes(log: Sequence[Batch]) -> bool:
-    """Return whether offsets are missing between the first and the last one, as after compaction."""
-    if any(batch.records != batch.last - batch.first + 1 for batch in log):
-        return True
-    return any(after.first != before.last + 1 for before, after in pairwise(log))
+def _of_replicas(copies: Copies, brokers: Mapping[Place, str]) -> DataFrame:
+    """Return the batches of one replica of each of these partitions."""
+    wanted = [(*place, broker) for place, broker in brokers.items()]
+    one = small(copies.batches.sparkSession, wanted, "topic string, partition int, broker string")
+    return copies.batches.join(F.broadcast(one), ["topic", "partition", "broker"])
 
 
-def spans(log: Sequence[Batch]) -> dict[int, list[Span]]:
-    """Return the spans in a replica's log, by producer id."""
-    held: dict[int, list[Batch]] = defaultdict(list)
-    found: dict[int, list[Span]] = defaultdict(list)
-    for batch in log:
-        if batch.control in ("commit", "abort"):
-            found[batch.producer_id].append(_span(held.pop(batch.producer_id, []), batch))
-        elif batch.transactional and batch.control is None:
-            held[batch.producer_id].append(batch)
-    for producer, batches in held.items():
-        found[producer].append(_span(batches, None))
-    return found
-
-
-def _span(batches: Sequence[Batch], marker: Batch | None) -> Span:
-    first = batches[0] if batches else marker
-    assert first is not None
-    epochs = [batch.producer_epoch for batch in batches] or [-1]
-    span = Span(
-        producer_id=first.producer_id,
-        first=first.first,
-        batches=len(batches),
-        lowest=min(epochs),
-        highest=max(epochs),
-    )
-    if marker is None:
-        return span
-    return replace(
-        span,
-        marker=marker.first,
-        commit=marker.control == "commit",
-        epoch=marker.producer_epoch,
-        coordinator_epoch=-1 if marker.coordinator_epoch is None else marker.coordinator_epoch,
-    )
-
-
-def _coordinators(copies: Copies, whole: dict[Place, list[Batch]], found: dict[str, list[Sample]], done: Audit) -> None:
-    """Match spans and decisions, and add what is wrong to `found`, and what cannot be known to the reasons."""
+def _coordinators(
+    copies: Copies, held: Mapping[Place, Mapping[str, Log]], whole: Mapping[Place, Log], batches: DataFrame, done: Audit
+) -> dict[str, list[Sample]]:
+    """Match spans and decisions. Return what is wrong, by class, and add to the reasons what cannot be known."""
+    found: dict[str, list[Sample]] = defaultdict(list)
     named = {f"{topic}/{partition}": (topic, partition) for topic, partition in whole}
     known = {row["producer_id"] for row in copies.states}
     everything = {
         (place, producer): mine
-        for place, at in named.items()
-        for producer, mine in spans(whole[at]).items()
-        if producer in known or not (copies.own and at[0].startswith("__"))
+        for (place, producer), mine in spans.of_logs(batches).items()
+        if producer in known or not (copies.own and place.startswith("__"))
     }
     decided = {
         producer: [
@@ -156,8 +116,8 @@ def _coordinators(copies: Copies, whole: dict[Place, list[Batch]], found: dict[s
         ]
         for producer, mine in decisions.decisions(copies.states).items()
     }
-    partial = copies.partial or _gone(copies)
-    cut = [place for place, at in named.items() if whole[at] and whole[at][0].first > 0]
+    partial = copies.partial or _gone(held)
+    cut = [place for place, at in named.items() if whole[at].first > 0]
     open_at, unknown, late = decisions.ongoing(copies.states), 0, 0
     lanes = list(matching.lanes(everything, decided, partial=partial, cut=cut))
     for lane in lanes:
@@ -185,6 +145,7 @@ def _coordinators(copies: Copies, whole: dict[Place, list[Batch]], found: dict[s
         done.reasons.append(_unknown(says))
     done.compared["spans"] = sum(map(len, everything.values()))
     done.compared["decisions"] = sum(map(len, decided.values()))
+    return found
 
 
 def _at_end(lane: Lane, offset: int) -> bool:
@@ -193,79 +154,49 @@ def _at_end(lane: Lane, offset: int) -> bool:
     return offset > last
 
 
-def _gone(copies: Copies) -> bool:
+def _gone(held: Mapping[Place, Mapping[str, Log]]) -> bool:
     """Return whether records of the coordinators' logs are gone, so that earlier decisions are not known."""
-    logs = [longest(logs) for place, logs in copies.logs.items() if place[0] == "__transaction_state"]
-    return any((log and log[0].first > 0) or _has_holes(log) for log in logs)
+    best = [of[chosen(of)] for place, of in held.items() if place[0] == COORDINATORS]
+    return any(log.first > 0 or not log.whole for log in best)
 
 
-def _of_zombies(place: Place, samples: Sequence[Sample]) -> list[tuple[int, range]]:
-    """Return the producer id and the offsets of each span in a partition that is a zombie's by its batches."""
+def _sequences(batches: DataFrame, whole: Mapping[Place, Log], zombies: Iterable[Sample]) -> list[Finding]:
+    """Return the findings of gaps and repetitions in the sequence numbers of each producer id and epoch.
+
+    A group coordinator does not number its batches. A zombie's batch of an older epoch need not have the next sequence
+    number of that epoch, and has one class only.
+    """
+    spark = batches.sparkSession
+    starts = [(*place, log.first) for place, log in whole.items() if not place[0].startswith("__")]
+    of_producers = batches.where("producer_id >= 0 AND control IS NULL").join(
+        F.broadcast(small(spark, starts, "topic string, partition int, start bigint")), ["topic", "partition"]
+    )
+    wrong = coordinator.out_of_sequence(of_producers)
+    late = [
+        (each["topic"], each["partition"], each["producer_id"], each["first"], each["last"])
+        for each in zombies
+        if each.get("batches") and each["offset"] == each["first"]
+    ]
+    if late:  # speed
+        spanned = small(spark, late, "topic string, partition int, producer_id bigint, begin bigint, marker bigint")
+        lane = ["topic", "partition", "producer_id"]
+        same = [F.col(f"wrong.{name}") == F.col(f"late.{name}") for name in lane]
+        inside = [F.expr("wrong.first >= late.begin AND wrong.first < late.marker")]
+        wrong = wrong.alias("wrong").join(F.broadcast(spanned.alias("late")), [*same, *inside], "left_anti")
+    wrong = wrong.persist()
+    counts = {row["cls"]: row["count"] for row in rows(wrong.groupBy("cls").count())}
     return [
-        (each["producer_id"], range(each["first"], each["last"]))
-        for each in samples
-        if (each["topic"], each["partition"]) == place and each.get("batches") and each["offset"] == each["first"]
+        _finding(cls, [_sequence(row) for row in rows(_first(wrong.where(F.col("cls") == cls)))], count)
+        for cls, count in counts.items()
     ]
 
 
-def _sequences(log: Sequence[Batch], zombies: Sequence[tuple[int, range]]) -> Iterator[tuple[str, Sample]]:
-    """Yield gaps and repetitions in the sequence numbers of each producer id and epoch, without those in `zombies`.
-
-    A zombie's batch of an older epoch need not have the next sequence number of that epoch, and has one class only.
-    """
-    expected: dict[tuple[int, int], int] = {}
-    for batch in log:
-        if batch.producer_id < 0 or batch.control is not None:
-            continue
-        producer = batch.producer_id, batch.producer_epoch
-        due = expected.get(producer, 0 if log[0].first == 0 else batch.sequence)
-        if batch.sequence != due and not any(
-            batch.producer_id == each and batch.first in span for each, span in zombies
-        ):
-            details = {"producer_id": producer[0], "producer_epoch": producer[1], "sequence": batch.sequence}
-            cls = "duplicate" if batch.sequence < due else "lost"
-            yield cls, {"offset": batch.first, **details, "expected_sequence": due}
-        expected[producer] = (batch.sequence + batch.last - batch.first + 1) % _SEQUENCES
+def _first(wrong: DataFrame) -> DataFrame:
+    return wrong.orderBy(*_ORDER).limit(_SAMPLES_MAX)
 
 
-def _replicas(copies: Copies, found: dict[str, list[Sample]], done: Audit) -> None:
-    """Compare the replicas of each partition below the lowest high watermark that any of their brokers noted."""
-    for (topic, partition), logs in sorted(copies.logs.items()):
-        place = topic, partition
-        marks = [copies.hw.get((place, broker)) for broker in logs]
-        known = [each for each in marks if each is not None]
-        ends = [log[-1].last + 1 if log else 0 for log in logs.values()]
-        high = min([*known, *ends]) if len(known) == len(marks) or copies.stopped else 0
-        start = max((log[0].first if log else high for log in logs.values()), default=0)
-        held: Counter[tuple[Any, ...]] = Counter()
-        by: dict[tuple[Any, ...], list[str]] = defaultdict(list)
-        for broker, log in logs.items():
-            for batch in log:
-                if batch.first >= start and batch.last < high:
-                    same = batch.first, batch.last, batch.producer_id, batch.producer_epoch, batch.sequence, batch.crc
-                    key = (*same, batch.intact is not False)
-                    held[key] += 1
-                    by[key].append(broker)
-        damaged = [key for key in held if not key[-1]]
-        if damaged and len(logs) == 1:
-            done.reasons.append(
-                _unknown(f"{topic}/{partition} offset {damaged[0][0]}: the bytes do not have their CRC")
-            )
-        elif len(logs) > 1:
-            found["replica-divergence"] += [
-                {
-                    "topic": topic,
-                    "partition": partition,
-                    "offset": key[0],
-                    "crc": key[5],
-                    "intact": key[-1],
-                    "held_by": by[key],
-                }
-                for key, count in sorted(held.items())
-                if count != len(logs)
-            ]
-    if not found["replica-divergence"]:
-        del found["replica-divergence"]
+def _sequence(row: Any) -> Sample:
+    return {**{name: row[name] for name in _ORDER}, **coordinator.of_sequence(row)}
 
 
 def _ids(states: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,63 +1,48 @@
 """Read what an audit judges: copies of brokers' log directories, or the tables that a run's logs were read into.
 
-    of_directories([path, …])     directories with a meta.properties each, or folders that contain such directories
-    of_run(folder)                tables/batches.parquet and tables/states.parquet of a run; nothing else of it is read
+    of_directories([path, …], start)     directories with a meta.properties each, or folders that contain such ones
+    of_run(folder, start)                tables/batches.parquet and tables/states.parquet of a run, and nothing else
 
 A partition has one log for each broker that holds a replica. `hw` is the high watermark that the broker noted last
-(replication-offset-checkpoint), below which its log cannot change.
+(replication-offset-checkpoint), below which its log cannot change. Batches are read by Spark's tasks, so the executors
+must see the directories at the same paths. `start` starts Spark, once it is known that there is something to read.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record.tables import BATCHES, STATES
 from onceproof.verifiers.collect import segments, states
+from onceproof.verifiers.collect.segments import Replica
+from onceproof.verifiers.evidence.spark import rows
 
 _DEPTH = 4  # folders between a path and a log directory in it
 _META, _CHECKPOINT, _CLEAN = "meta.properties", "replication-offset-checkpoint", ".kafka_cleanshutdown"
-_COLUMNS = tuple(name for name in BATCHES.columns if name not in ("topic", "partition", "broker"))
 _STATES = "__transaction_state"
 Place = tuple[str, int]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """A batch of a replica; the fields are those of the table `batches`."""
-
-    first: int
-    last: int
-    records: int
-    producer_id: int
-    producer_epoch: int
-    sequence: int
-    transactional: bool
-    control: str | None
-    crc: int
-    coordinator_epoch: int | None
-    marker: int | None
-    intact: bool | None
-    fate: str
-
-
 @dataclass(kw_only=True)
 class Copies:
-    """What was read: each partition's logs by broker, and the rows of the table `states`.
+    """What was read: the batches of all replicas (the columns of that table), and the rows of the table `states`.
 
-    `hw` has the high watermark of each broker's replica where it is known. `stopped` says that the brokers did not run
-    when they were copied, so that nothing is missing at the end of a log. `damaged` are lines about what could not be
-    read. `partial` says that states of transactional ids may be missing. `own` says that only the states of one run's
-    transactional ids were read, so that other producers' transactions in the internal topics are not judged.
+    `replicas` are those that may have no batch: partition and broker. `hw` has the high watermark of each broker's
+    replica where it is known. `stopped` says that the brokers did not run when they were copied, so that nothing is
+    missing at the end of a log. `damaged` are lines about what could not be read. `partial` says that states of
+    transactional ids may be missing. `own` says that only the states of one run's transactional ids were read, so that
+    other producers' transactions in the internal topics are not judged.
     """
 
-    logs: dict[Place, dict[str, list[Batch]]] = field(default_factory=lambda: defaultdict(dict))
-    hw: dict[tuple[Place, str], int] = field(default_factory=dict)
+    batches: DataFrame
+    replicas: Iterable[tuple[Place, str]] = ()
+    hw: Mapping[tuple[Place, str], int] = field(default_factory=dict)
     states: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
     partial: bool = False
@@ -65,25 +50,18 @@ class Copies:
     damaged: list[str] = field(default_factory=list)
 
 
-def of_run(folder: Path) -> Copies:
+def of_run(folder: Path, start: Callable[[], SparkSession]) -> Copies:
     """Read the tables of a run's folder. Raises BadInput when they are missing or damaged."""
     batches, known = (folder / "tables" / f"{name}.parquet" for name in ("batches", "states"))
     for table, path in ((BATCHES, batches), (STATES, known)):
         if not path.exists():
             raise BadInput(f"{path}: no such file; `onceproof run` writes it when it reads the logs")
         table.check([path])
-    found = Copies(states=pq.read_table(known).to_pylist(), stopped=True, own=True)
-    for row in pq.read_table(batches).to_pylist():
-        place = row["topic"], row["partition"]
-        batch = Batch(**{name: row[name] for name in _COLUMNS})
-        found.logs[place].setdefault(row["broker"], []).append(batch)
-    for logs in found.logs.values():
-        for log in logs.values():
-            log.sort(key=lambda each: each.first)
-    return found
+    frame = start().read.schema(BATCHES.spark).parquet(str(batches.absolute()))
+    return Copies(batches=frame, states=pq.read_table(known).to_pylist(), stopped=True, own=True)
 
 
-def of_directories(paths: Sequence[Path], *, stopped: bool) -> Copies:
+def of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], *, stopped: bool) -> Copies:
     """Read copied log directories of one cluster.
 
     `stopped` says that the brokers did not run then; a directory in which a broker noted a clean shutdown shows it as
@@ -91,15 +69,16 @@ def of_directories(paths: Sequence[Path], *, stopped: bool) -> Copies:
     clusters.
     """
     try:
-        return _of_directories(paths, stopped)
+        return _of_directories(paths, start, stopped)
     except OSError as error:
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None
 
 
-def _of_directories(paths: Sequence[Path], stopped: bool) -> Copies:
+def _of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], stopped: bool) -> Copies:
     directories = [each for path in paths for each in _directories(path)]
     _one_cluster(directories)
-    found = Copies(stopped=stopped or all((each / _CLEAN).exists() for each in directories))
+    held: dict[tuple[Place, str], Replica] = {}
+    hw: dict[tuple[Place, str], int] = {}
     for directory in directories:
         broker = f"broker {_meta(directory).get('node.id') or _meta(directory).get('broker.id', '?')}"
         marks = _checkpoint(directory / _CHECKPOINT)
@@ -107,12 +86,25 @@ def _of_directories(paths: Sequence[Path], stopped: bool) -> Copies:
             place = _place(folder)
             if place is None:
                 continue
-            if broker in found.logs[place]:
+            if (place, broker) in held:
                 raise BadInput(f"{folder}: {broker} has this partition twice")
-            found.logs[place][broker] = _replica(folder, found.damaged)
+            for segment in folder.glob("*.log"):
+                files.regular(segment)
+            held[place, broker] = Replica(topic=place[0], partition=place[1], broker=broker, folder=folder)
             if place in marks:
-                found.hw[place, broker] = marks[place]
-    _read_states(found, directories)
+                hw[place, broker] = marks[place]
+    batches = segments.read_with_ends(start(), held.values()).persist()
+    ends = [(Path(row["segment"]), row["rest"]) for row in rows(batches.where("rest IS NOT NULL").orderBy("segment"))]
+    found = Copies(
+        batches=batches.where("rest IS NULL").select(*BATCHES.columns),
+        replicas=held.keys(),
+        hw=hw,
+        stopped=stopped or all((each / _CLEAN).exists() for each in directories),
+        damaged=[
+            f"{path}: the last {left} of {path.stat().st_size} bytes are no complete batch" for path, left in ends
+        ],
+    )
+    _read_states(found, {place for place, _ in held}, directories)
     return found
 
 
@@ -156,24 +148,14 @@ def _place(folder: Path) -> Place | None:
     return (topic, int(number)) if topic and number.isdigit() else None
 
 
-def _replica(folder: Path, damaged: list[str]) -> list[Batch]:
-    names = _COLUMNS
-    for segment in sorted(folder.glob("*.log")):
-        size = files.regular(segment)
-        left = segments.remainder(segment)
-        if left:
-            damaged.append(f"{segment}: the last {left} of {size} bytes are no complete batch")
-    return [Batch(**dict(zip(names, row, strict=True))) for row in segments.replica(folder)]
-
-
-def _read_states(found: Copies, directories: Sequence[Path]) -> None:
+def _read_states(found: Copies, held: Iterable[Place], directories: Sequence[Path]) -> None:
     """Read the states from the longest replica of each coordinator's log."""
-    places = sorted(place for place in found.logs if place[0] == _STATES)
+    places = sorted(place for place in held if place[0] == _STATES)
     found.partial = [number for _, number in places] != list(range(len(places))) or not places
     for topic, number in places:
         for folder in sorted(_folders(directories, f"{topic}-{number}"), key=_bytes, reverse=True):
             try:
-                found.states += states.read(folder, number)
+                found.states += list(states.read(folder, number))
             except ValueError as error:
                 found.damaged.append(str(error))
                 found.partial = True

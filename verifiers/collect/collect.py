@@ -45,9 +45,10 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import judged
 from onceproof.harness.record import collected, manifest
 from onceproof.harness.record.tables import COMMITS, OUTPUTS, SCHEMA_VERSION, STATES, Table
-from onceproof.verifiers.collect import commits, owners, records, segments, states
+from onceproof.verifiers.collect import commits, internal, owners, records, segments, states
 from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
+from onceproof.verifiers.collect.segments import Replica
 from onceproof.verifiers.evidence import executors, reading
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
@@ -83,6 +84,7 @@ def collect(
     spark = session(master)
     if masters.elsewhere(master):
         executors.check_folder(spark, folder.resolve())
+        executors.check_reads(spark, context.cluster.folder)
     with standalone.reaching(master, context.cluster) as bootstrap:
         _collect(context, folder, mode, spark, bootstrap, say)
 
@@ -106,7 +108,8 @@ def _collect(
         **_standing(spark, context, folder, partitions),
     }
     counts: Counter[str] = Counter()
-    log = _of_log(context, partitions, facts, tables) if "log-access" in context.cluster.system.capabilities else []
+    logs = "log-access" in context.cluster.system.capabilities
+    log = _of_log(spark, context, partitions, facts, tables) if logs else []
     outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed", folder / "ledger")
     inputs = partial(read_inputs, spark, bootstrap, context, pinned)
     if narrator := context.workers.narrator:
@@ -150,7 +153,7 @@ def _collect(
 
 
 def _of_log(
-    context: FaultContext, partitions: list[Partition], facts: dict[str, Any], tables: Path
+    spark: SparkSession, context: FaultContext, partitions: list[Partition], facts: dict[str, Any], tables: Path
 ) -> list[tuple[str, Callable[[], int]]]:
     """Return the steps that read the logs, and add `internal` to the facts.
 
@@ -160,7 +163,7 @@ def _of_log(
     admin, logs, names = context.cluster.admin, context.cluster.log_dirs(), context.names
     offsets = sorted({admin.offsets_partition(group) for group in names.groups})
     coordinators = [(_STATES, number) for number in admin.partitions(_STATES)] if _STATES in admin.topics() else []
-    facts["internal"] = internal = pin(admin, [*offsets, *coordinators])
+    facts["internal"] = pin(admin, [*offsets, *coordinators])
     leaders = {(each["leader"], (each["topic"], each["partition"])) for each in facts["partitions"]}
     middle = names.topics.get(names.intermediate_topic)
 
@@ -169,20 +172,25 @@ def _of_log(
             return True
         return partition[0] != middle and (broker, partition) in leaders
 
+    replicas = [
+        Replica(
+            topic=topic,
+            partition=number,
+            broker=broker,
+            folder=folder / f"{topic}-{number}",
+            crcs=not headers_only(broker, (topic, number)),
+        )
+        for broker, folder in sorted(logs.items())
+        for topic, number in (*partitions, *offsets)
+    ]
     read = {}
-    for each in internal:
+    for each in facts["internal"]:
         place = each["topic"], each["partition"]
         read[place] = logs[each["leader"] or each["replicas"][0]] / f"{place[0]}-{place[1]}"
-        each["compacted"] = segments.compacted(segments.replica(read[place], crc=False))
+        each["compacted"] = internal.compacted(read[place])
 
     def commits_of() -> int:
-        rows = [
-            row
-            for place in offsets
-            for row in commits.read(
-                read[place], place[1], segments.replica(read[place], crc=False), groups=dict(names.read)
-            )
-        ]
+        rows = [row for place in offsets for row in commits.read(read[place], place[1], groups=dict(names.read))]
         if narrator := context.workers.narrator:
             rows = list(owners.of_commits(narrator, rows))
         return _write_rows(rows, COMMITS, tables / "commits.parquet")
@@ -192,9 +200,8 @@ def _of_log(
         mine = states.of_run(rows, lambda topic: topic in names.topics.values())
         return _write_rows(mine, STATES, tables / "states.parquet")
 
-    target = tables / "batches.parquet"
     return [
-        ("batches", partial(segments.write_batches, logs, [*partitions, *offsets], target, headers_only=headers_only)),
+        ("batches", partial(_write, segments.read(spark, replicas), tables / "batches.parquet")),
         ("commits", commits_of),
         ("states", states_of),
     ]

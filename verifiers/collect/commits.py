@@ -4,29 +4,35 @@ An admin client shows the last committed offset only; the log also shows the ord
 committed them in which transaction. The workers put `worker,incarnation,transaction` into the metadata of each commit.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from onceproof.verifiers.collect import internal, segments
+from onceproof.verifiers.collect import internal
+
+Row = dict[str, Any]
 
 
-def read(
-    replica: Path, log: int, batches: Sequence[segments.Row], groups: Mapping[str, str] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table `commits` for one replica of the partition `log` of __consumer_offsets.
+def read(replica: Path, log: int, groups: Mapping[str, str] | None = None) -> list[Row]:
+    """Return the rows of the table `commits` for one replica of the partition `log` of __consumer_offsets.
 
-    `batches` are the replica's batches, as `segments.replica` returns them. `groups` maps a group to the topic that it
-    reads; all other commits are left out. Without it, the rows of all groups are yielded, with `group`.
+    `groups` maps a group to the topic that it reads; all other commits are left out. Without it, there are the rows of
+    all groups, with `group`. Raises ValueError, with the segment and the reason, when a segment is damaged.
     """
-    firsts = [batch[0] for batch in batches]
+    found: list[Row] = []
+    undecided: dict[int, list[Row]] = defaultdict(list)
     for record in internal.records(replica, "offsets"):
+        producer = record["producerId"]
+        if "commit" in record:
+            fate = "visible" if record["commit"] else "aborted"
+            for row in undecided.pop(producer, ()):
+                row |= {"marker": record["offset"], "fate": fate}
+            continue
         key, value = record["key"], record["value"]
         if value is None or (groups is not None and groups.get(key["group"]) != key["topic"]):
             continue
-        batch = batches[bisect_right(firsts, record["first"]) - 1]
-        yield {
+        row = {
             **({} if groups is not None else {"group": key["group"]}),
             "topic": key["topic"],
             "log": log,
@@ -35,12 +41,16 @@ def read(
             "position": value["offset"],
             **_owner(value["metadata"]),
             "committed_ms": value["commitTimestamp"],
-            "producer_id": batch[3],
-            "producer_epoch": batch[4],
-            "transactional": batch[6],
-            "marker": batch[-3],
-            "fate": batch[-1],
+            "producer_id": producer,
+            "producer_epoch": record["producerEpoch"],
+            "transactional": record["transactional"],
+            "marker": None,
+            "fate": "open" if record["transactional"] else "visible",
         }
+        if record["transactional"]:
+            undecided[producer].append(row)
+        found.append(row)
+    return found
 
 
 def _owner(metadata: str) -> dict[str, int | None]:

@@ -3,8 +3,11 @@
     records(folder, "transactions")      the records of a replica of one partition of __transaction_state
     records(folder, "offsets")           the committed offsets in a replica of one partition of __consumer_offsets
 
-A record is {"offset": …, "first": …, "key": {…}, "value": {…} or None}: `first` is the first offset of its batch, key
-and value have the names of Kafka's message schemas (TransactionLogValue, OffsetCommitValue), and None is a tombstone.
+A record is {"offset": …, "key": {…}, "value": {…} or None}: key and value have the names of Kafka's message schemas
+(TransactionLogValue, OffsetCommitValue), and None is a tombstone. It also has what its batch says of its producer:
+"producerId", "producerEpoch" and "transactional". Between the committed offsets there are the markers of their
+transactions: {"offset": …, "producerId": …, "commit": …}.
+
 Any compression is read, and the CRC of each batch is checked.
 """
 
@@ -44,12 +47,27 @@ def records(folder: Path, kind: Literal["offsets", "transactions"]) -> Iterator[
 
     Raises ValueError, with the segment and the reason, when a batch is damaged or a record has an unknown layout.
     """
+    for segment in sorted(folder.glob("*.log")):
+        for line in str(_asked(kind, segment)).splitlines():
+            yield json.loads(line)
+
+
+def compacted(folder: Path) -> int:
+    """Return the number of offsets below the end of a replica that no longer have a record.
+
+    Raises ValueError, with the segment and the reason, when a batch is damaged.
+    """
+    end = held = 0
+    for segment in sorted(folder.glob("*.log")):
+        following, records = _asked("held", segment)
+        end, held = max(end, int(following)), held + int(records)
+    return end - held
+
+
+def _asked(method: str, segment: Path) -> Any:
     with _lock:
         reader = _reader()
-    for segment in sorted(folder.glob("*.log")):
-        try:
-            lines = str(getattr(reader, kind)(str(segment)))
-        except jpype.JException as error:
-            raise ValueError(f"{segment}: {error.message()}") from None
-        for line in lines.splitlines():
-            yield json.loads(line)
+    try:
+        return getattr(reader, method)(str(segment))
+    except jpype.JException as error:
+        raise ValueError(f"{segment}: {error.message()}") from None

@@ -1,4 +1,4 @@
-"""Read topics as Spark frames through a Spark data source of our own: `java/onceproof`, compiled when first needed.
+"""Read topics as Spark frames through a Spark data source of our own: `java/onceproof/TopicSource.java`.
 
     read(spark, bootstrap, "orders", pinned, "read_committed")     partition offset key value number digest …
 
@@ -8,19 +8,15 @@ to 2.2 times as long as Kafka's own tool; this source takes about as long as tha
 """
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from onceproof.harness.artifacts import jars as fetched
-from onceproof.harness.artifacts.clients import DEFAULT_JAVA
 from onceproof.harness.cluster.described import Isolation
 from onceproof.harness.record import provenance
 from onceproof.harness.record.payload import NUMBER_DIGITS
 from onceproof.harness.record.provenance import HEADER
 
-_SOURCES = Path(__file__).with_name("java") / "onceproof"
 # Larger fetches outlive the young generation and are copied by the garbage collector. A fetch at the end of a partition
 # waits for new records, half a second by default, and closing the consumer waits for that fetch. The system sizes the
 # receive buffer: a fixed buffer of 2 MiB took a tenth to a third longer for records of one kilobyte.
@@ -31,16 +27,6 @@ _SETTINGS = {
     "max.poll.records": "5000",
     "receive.buffer.bytes": "-1",
 }
-
-
-def jars() -> list[Path]:
-    """Return the jars that Spark needs to read topics: the data source, and Kafka's client.
-
-    Raises HarnessError when Maven Central does not answer or the data source does not compile.
-    """
-    [client] = fetched.kafka(DEFAULT_JAVA).glob("kafka-clients-*.jar")
-    sources = sorted(_SOURCES.glob("*.java"))
-    return [fetched.compiled("topic-source", sources, [*fetched.of_pyspark(), client]), client]
 
 
 def read(

@@ -12,7 +12,8 @@ from typing import Any
 
 import pyspark
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from onceproof.harness.base.errors import HarnessError, in_a_line
 
@@ -49,13 +50,16 @@ def _tasks(spark: SparkSession) -> int:
     return _TASKS_EACH * max(1, number(spark.sparkContext))
 
 
+def _answers(told: DataFrame) -> set[str]:
+    return {row.getString(0) for row in told._jdf.collectAsList()}  # collect() leaves a socket open
+
+
 def check_version(spark: SparkSession, master: str) -> None:
     """Raise HarnessError when executors have another release of Spark than the driver, or cannot execute a task."""
     told = "java_method('org.apache.spark.package', 'SPARK_VERSION')"
     try:
         tasks = _tasks(spark)
-        rows = spark.range(0, tasks, 1, tasks).selectExpr(told)._jdf.collectAsList()  # collect() leaves a socket open
-        found = {row.getString(0) for row in rows}
+        found = _answers(spark.range(0, tasks, 1, tasks).selectExpr(told))
     except Exception as error:
         raise HarnessError(f"{master}: its executors cannot execute a task: {in_a_line(error)}; {_NEEDS}") from error
     if found - {pyspark.__version__}:
@@ -77,4 +81,15 @@ def check_folder(spark: SparkSession, folder: Path) -> None:
         raise HarnessError(
             f"{folder}: executors wrote {tasks} lines into a folder of this name, and {seen} are here; allowed: a "
             "folder on storage that has the same path on the driver and on every executor"
+        )
+
+
+def check_reads(spark: SparkSession, folder: Path) -> None:
+    """Raise HarnessError unless executors can read a folder that is here, at the same path."""
+    tasks = _tasks(spark)
+    told = spark.range(0, tasks, 1, tasks).withColumn("path", F.lit(str(folder.resolve())))
+    if _answers(told.selectExpr("java_method('onceproof.SegmentSource', 'readable', path)")) != {"true"}:
+        raise HarnessError(
+            f"{folder}: executors cannot read it; allowed: a folder that has the same path on the driver and on every "
+            "executor"
         )

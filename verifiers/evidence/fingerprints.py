@@ -23,6 +23,8 @@ from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, cached
 # if the workload compares only that. (This is SQL since a Column would belong to the first Spark session of a process.)
 ALL_OF_IT = "coalesce(content, digest)"
 SPAN = 64  # the number of offsets in a row of `sightings`, one bit each
+# What replicas must agree on. A batch whose bytes do not have its CRC is a different one.
+BATCH = "first, last, producer_id, producer_epoch, sequence, crc, coalesce(intact, true)"
 FATES = ("visible", "aborted", "control", "open")
 
 
@@ -72,11 +74,7 @@ def logs(tables: Tables) -> dict[tuple[str, int, str], Log]:
         tables.batches.join(F.broadcast(pinned), ["topic", "partition"])  # speed: `replicas` filters the batches again
         .where("last >= start AND first < high")  # speed: as above
         .groupBy("topic", "partition", "broker")
-        .agg(
-            *aggregates(
-                *fates, *fingerprint("first, last, producer_id, producer_epoch, sequence, crc, coalesce(intact, true)")
-            )
-        )
+        .agg(*aggregates(*fates, *fingerprint(BATCH)))
     )
     return {
         (r["topic"], r["partition"], r["broker"]): Log(offsets={fate: r[fate] for fate in FATES}, batches=read(r))

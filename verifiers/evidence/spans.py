@@ -69,10 +69,19 @@ def _spans(tables: Tables, known: set[int]) -> dict[tuple[str, int], list[Span]]
     In a partition of __consumer_offsets, other groups' transactions are left out: those of producers that are neither
     known to the coordinators as writers of the judged topics nor committed offsets for a group of the pipeline.
     """
+    whose = {row["producer_id"] for row in rows(tables.commits.select("producer_id").distinct())} | known
+    found = of_logs(tables.of_leaders((*tables.pinned, *tables.facts["internal"])))
+    return {
+        (place, producer): mine
+        for (place, producer), mine in found.items()
+        if producer in whose or not place.startswith(f"{OFFSETS}/")
+    }
+
+
+def of_logs(batches: DataFrame) -> dict[tuple[str, int], list[Span]]:
+    """Return ("topic/partition", producer id) → spans, in any order; `batches` are of one replica of each partition."""
     lane = ["topic", "partition", "producer_id"]
-    held = tables.of_leaders((*tables.pinned, *tables.facts["internal"]))
-    held = held.where("transactional OR control IS NOT NULL")
-    spans = held.selectExpr(
+    ended = batches.where("transactional OR control IS NOT NULL").selectExpr(
         *lane,
         "coalesce(marker, IF(control IS NULL, NULL, first)) AS marker",
         "IF(control IS NULL, first, NULL) AS first",
@@ -81,35 +90,33 @@ def _spans(tables: Tables, known: set[int]) -> dict[tuple[str, int], list[Span]]
         "IF(control IS NULL, NULL, producer_epoch) AS epoch",
         "coordinator_epoch",
     )
+    made = ended.groupBy(*lane, "marker").agg(
+        F.min("first").alias("first"),
+        F.count("first").alias("batches"),
+        F.min("data_epoch").alias("lowest"),
+        F.max("data_epoch").alias("highest"),
+        F.max("control").alias("control"),
+        F.max("epoch").alias("epoch"),
+        F.max("coordinator_epoch").alias("coordinator_epoch"),
+    )
     found: dict[tuple[str, int], list[Span]] = defaultdict(list)
-    whose = {row["producer_id"] for row in rows(tables.commits.select("producer_id").distinct())} | known
-    for row in rows(
-        spans.groupBy(*lane, "marker").agg(
-            F.min("first").alias("first"),
-            F.count("first").alias("batches"),
-            F.min("data_epoch").alias("lowest"),
-            F.max("data_epoch").alias("highest"),
-            F.max("control").alias("control"),
-            F.max("epoch").alias("epoch"),
-            F.max("coordinator_epoch").alias("coordinator_epoch"),
-        )
-    ):
-        if row["topic"] == OFFSETS and row["producer_id"] not in whose:
-            continue
-        found[f"{row['topic']}/{row['partition']}", row["producer_id"]].append(
-            Span(
-                producer_id=row["producer_id"],
-                first=row["marker"] if row["first"] is None else row["first"],
-                batches=row["batches"],
-                lowest=-1 if row["lowest"] is None else row["lowest"],
-                highest=-1 if row["highest"] is None else row["highest"],
-                marker=row["marker"],
-                commit=row["control"] == "commit",
-                epoch=-1 if row["epoch"] is None else row["epoch"],
-                coordinator_epoch=-1 if row["coordinator_epoch"] is None else row["coordinator_epoch"],
-            )
-        )
+    for row in rows(made):
+        found[f"{row['topic']}/{row['partition']}", row["producer_id"]].append(_span(row))
     return found
+
+
+def _span(row: Any) -> Span:
+    return Span(
+        producer_id=row["producer_id"],
+        first=row["marker"] if row["first"] is None else row["first"],
+        batches=row["batches"],
+        lowest=-1 if row["lowest"] is None else row["lowest"],
+        highest=-1 if row["highest"] is None else row["highest"],
+        marker=row["marker"],
+        commit=row["control"] == "commit",
+        epoch=-1 if row["epoch"] is None else row["epoch"],
+        coordinator_epoch=-1 if row["coordinator_epoch"] is None else row["coordinator_epoch"],
+    )
 
 
 @cached

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from onceproof.harness.artifacts import jars
-from onceproof.verifiers.collect import topics
+from onceproof.verifiers.collect import sources
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence import spark_jvm
 
@@ -60,7 +60,7 @@ def _addresses(master: str) -> dict[str, str]:
 
 def _everywhere() -> dict[str, str]:
     return {
-        "spark.jars": ",".join(map(str, [*topics.jars(), *jars.jdbc()])),
+        "spark.jars": ",".join(map(str, [*sources.jars(), *jars.jdbc()])),
         "spark.driver.memory": _MEMORY,
         "spark.driver.extraJavaOptions": spark_jvm.options(),
         "spark.local.dir": str(spark_jvm.folder()),

@@ -41,6 +41,7 @@ class Filler:
             "bootstrap.servers": config["bootstrap"],
             "enable.idempotence": True,
             "linger.ms": 20,
+            "compression.type": config["compression"],
             "queue.buffering.max.kbytes": 65_536,
             "error_cb": self._failed,
             "log_level": 3,

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.Record;
@@ -24,9 +25,9 @@ import org.apache.kafka.coordinator.transaction.generated.TransactionLogValueJso
  * Reads the records of a segment of __consumer_offsets or __transaction_state with Kafka's own classes, of any
  * compression, and checks the CRC of each batch.
  *
- * The result has one line of JSON for each record: {"offset": …, "first": …, "key": …, "value": …}, where `first` is the
- * first offset of its batch, and key and value have the names of Kafka's message schemas. The value is null for a
- * tombstone. Control records have no line.
+ * The result has one line of JSON for each record: {"offset": …, "key": …, "value": …}, where key and value have the
+ * names of Kafka's message schemas, and the value is null for a tombstone; and "producerId", "producerEpoch" and
+ * "transactional" of its batch.
  */
 public final class InternalLog {
     private static final short OFFSET_COMMIT_LEGACY = 0;
@@ -35,10 +36,13 @@ public final class InternalLog {
 
     private InternalLog() { }
 
-    /** The committed offsets. Records of __consumer_offsets that describe groups are left out. */
+    /**
+     * The committed offsets. Records of __consumer_offsets that describe groups are left out. A marker has the line
+     * {"offset": …, "producerId": …, "commit": …}.
+     */
     public static String offsets(String path) throws IOException {
         GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
-        return read(path, record -> {
+        return read(path, InternalLog::marker, record -> {
             short type = record.key().getShort(0);
             if (type != OFFSET_COMMIT_LEGACY && type != OFFSET_COMMIT) {
                 return null;
@@ -53,7 +57,7 @@ public final class InternalLog {
 
     /** The states of transactional ids. */
     public static String transactions(String path) throws IOException {
-        return read(path, record -> {
+        return read(path, marker -> null, record -> {
             ByteBuffer key = record.key();
             short type = key.getShort();
             if (type != TRANSACTION) {
@@ -73,6 +77,23 @@ public final class InternalLog {
         });
     }
 
+    /** The offset behind the last batch of a segment, 0 if there is none, and the number of its records. */
+    public static long[] held(String path) throws IOException {
+        long end = 0, records = 0;
+        try (FileRecords held = FileRecords.open(new File(path), false)) {
+            for (FileChannelRecordBatch batch : held.batches()) {
+                end = batch.nextOffset();
+                records += batch.countOrNull();
+            }
+        }
+        return new long[] {end, records};
+    }
+
+    private static ObjectNode marker(Record record) {
+        ControlRecordType type = ControlRecordType.parse(record.key());
+        return JsonNodeFactory.instance.objectNode().put("commit", type == ControlRecordType.COMMIT);
+    }
+
     private static JsonNode key(CoordinatorRecord record) {
         return org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters.writeRecordKeyAsJson(
             record.key());
@@ -88,7 +109,7 @@ public final class InternalLog {
         ObjectNode decode(Record record);
     }
 
-    private static String read(String path, Decoder decoder) throws IOException {
+    private static String read(String path, Decoder ofMarkers, Decoder decoder) throws IOException {
         StringBuilder lines = new StringBuilder();
         try (FileRecords records = FileRecords.open(new File(path), false)) {
             for (FileChannelRecordBatch batch : records.batches()) {
@@ -97,15 +118,17 @@ public final class InternalLog {
                         + batch.magic() + "; allowed: 2");
                 }
                 batch.ensureValid();
-                if (batch.isControlBatch()) {
-                    continue;
-                }
                 for (Record record : batch) {
-                    ObjectNode line = record.hasKey() ? decoder.decode(record) : null;
-                    if (line != null) {
-                        line.put("offset", record.offset()).put("first", batch.baseOffset());
-                        lines.append(line).append('\n');
+                    ObjectNode line = batch.isControlBatch() ? ofMarkers.decode(record)
+                        : record.hasKey() ? decoder.decode(record) : null;
+                    if (line == null) {
+                        continue;
                     }
+                    line.put("offset", record.offset()).put("producerId", batch.producerId());
+                    if (!batch.isControlBatch()) {
+                        line.put("producerEpoch", batch.producerEpoch()).put("transactional", batch.isTransactional());
+                    }
+                    lines.append(line).append('\n');
                 }
             }
         }
