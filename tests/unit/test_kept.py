@@ -112,7 +112,7 @@ def test_a_home_that_is_full_keeps_nothing(good_run: GoodRun, tmp_path: Path, mo
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onceproof.harness.base.files.write", full)
     folder = good_run.write(tmp_path / "run")
+    monkeypatch.setattr("onceproof.harness.base.files.write", full)
     assert Kept(folder).keep(completeness.CHECK, _ONE) is _ONE
     assert Kept(folder).of(completeness.CHECK) is None
