@@ -2,13 +2,19 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from onceproof.harness.base.errors import BadInput
 
 
 def text_of(path: Path, *, bytes_max: int) -> str:
-    """Return the text of a file.
+    """Return the text of a file; raises as `lines_of` does."""
+    return "".join(lines_of(path, bytes_max=bytes_max))
+
+
+def lines_of(path: Path, *, bytes_max: int) -> Iterator[str]:
+    """Yield the lines of a file, each with its line break; the last one may have none.
 
     Raises FileNotFoundError when there is none, and BadInput when it is no regular file, since a pipe or a device might
     never end, when it is larger than `bytes_max`, and when it cannot be read.
@@ -17,7 +23,8 @@ def text_of(path: Path, *, bytes_max: int) -> str:
         size = regular(path)
         if size > bytes_max:
             raise BadInput(f"{path}: {size} bytes; allowed: at most {bytes_max}")
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8", newline="\n") as file:
+            yield from file
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:  # a ValueError: not UTF-8, or a null character in the name

@@ -99,7 +99,7 @@ class History:
         Events are not written after `close`.
         """
         texts = {key: self._redact(value) for key in _TEXTS if isinstance(value := getattr(event, key, None), str)}
-        entry = event.model_copy(update={"at": round(time.monotonic(), 6), "source": source, **texts})
+        entry = event.model_copy(update={"at": round(time.monotonic(), 6), "source": source, **texts}).slim()
         with self._changed:
             if self._file.closed:
                 return entry
@@ -193,28 +193,21 @@ def read(path: Path) -> Events:
     another schema version, or has an invalid event.
     """
     try:
-        text = files.text_of(path, bytes_max=_BYTES_MAX)
+        return Events(_parse(files.lines_of(path, bytes_max=_BYTES_MAX), str(path)))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; a run folder has a history.jsonl") from None
-    return read_lines(text.split("\n"), where=str(path))
 
 
-def read_lines(lines: Iterable[str], *, where: str) -> Events:
-    """Parse the lines of a history, the last of which is empty; `where` names it. Raises BadInput as `read` does."""
-    return Events(_parse(list(lines), where))
-
-
-def _parse(lines: list[str], where: str) -> Iterator[Event]:
+def _parse(lines: Iterable[str], where: str) -> Iterator[Event]:
+    number = 0
     for number, line in enumerate(lines, 1):
         place = f"{where}: line {number}"
-        if number == len(lines):
-            if line:
-                raise BadInput(f"{place}: cut off in the middle of a line: {line[:60]}")
-            break
+        if not line.endswith("\n"):
+            raise BadInput(f"{place}: cut off in the middle of a line: {line[:60]}")
         try:
             raw = json.loads(line)
         except (ValueError, RecursionError):
-            raise BadInput(f"{place}: not JSON: {line[:60]}") from None
+            raise BadInput(f"{place}: not JSON: {line.rstrip()[:60]}") from None
         if not isinstance(raw, dict):
             raise BadInput(f"{place}: expected an object with event and at")
         if number == 1 and (raw.get("event"), raw.get("schema_version")) != (HistoryBegins.kind, SCHEMA_VERSION):
@@ -223,5 +216,5 @@ def _parse(lines: list[str], where: str) -> Iterator[Event]:
             yield parse(raw)
         except ValueError as error:
             raise BadInput(f"{place}: {error}") from None
-    if len(lines) < 2:
+    if not number:
         raise BadInput(f"{where}: line 1: expected a header with schema_version {SCHEMA_VERSION}")

@@ -1,6 +1,7 @@
 """How the spans of a partition are matched with the coordinator's decisions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -130,7 +131,7 @@ def test_a_marker_again_although_the_next_one_of_its_kind_is_to_come() -> None:
 def test_a_marker_of_the_other_kind_before_an_open_span_or_a_repeated_marker() -> None:
     wrong = spans((ABORT, 7, 1))
     still_open = Span(producer_id=1, first=11, batches=1, lowest=7, highest=7)
-    for more in (still_open, Span(**{**vars(wrong[0]), "marker": 11, "batches": 0})):
+    for more in (still_open, replace(wrong[0], marker=11, batches=0)):
         lane = match([*wrong, more], decided((COMMIT, 7)))
         assert (markers(lane), unended(lane), numbers(lane)) == ([10], [], [None, None])
 
@@ -147,7 +148,7 @@ def test_a_marker_of_nothing_before_its_transaction_is_that_decisions() -> None:
 
 def test_a_decision_whose_markers_are_still_to_come() -> None:
     [first, second] = decided((COMMIT, 7), (COMMIT, 8))
-    told = [first, Decision(**{**vars(second), "done": False})]
+    told = [first, replace(second, done=False)]
     lane = match(spans((COMMIT, 7, 1)), told)
     assert (markers(lane), unended(lane)) == ([], [])
     lane = match(spans((COMMIT, 7, 1), (ABORT, 3, 1)), told)
@@ -250,8 +251,8 @@ def test_with_version_2_the_data_has_the_epoch_before_the_marker() -> None:
 
 def test_a_coordinator_epoch_that_goes_back() -> None:
     first, second = spans((COMMIT, 7, 1), (COMMIT, 7, 0))
-    old = Span(**{**vars(second), "coordinator_epoch": 3})
-    lane = match([Span(**{**vars(first), "coordinator_epoch": 4}), old], decided((COMMIT, 7)))
+    old = replace(second, coordinator_epoch=3)
+    lane = match([replace(first, coordinator_epoch=4), old], decided((COMMIT, 7)))
     assert [(cls, offset) for cls, offset, _ in coordinator.problems(lane, {})] == [("zombie-write", 11)]
 
 
@@ -271,7 +272,7 @@ def ended(producer: int, *markers: tuple[int, int]) -> Lane:
         )
         for number, (offset, epoch) in enumerate(markers)
     ]
-    decision = Decision(**{**vars(decided((COMMIT, 7))[0]), "producer_id": producer, "offset": producer})
+    decision = replace(decided((COMMIT, 7))[0], producer_id=producer, offset=producer)
     [lane] = lanes({(PLACE, producer): made}, {producer: [decision]})
     return lane
 
@@ -293,7 +294,7 @@ def test_a_coordinator_epoch_below_that_for_another_producer(markers: list[tuple
 
 def test_coordinators_of_different_logs_are_not_compared() -> None:
     other = ended(2, (30, 5))
-    moved = [each and Decision(**{**vars(each), "log": 1}) for each in other.of]
+    moved = [each and replace(each, log=1) for each in other.of]
     assert not list(coordinator.older_coordinators([ended(1, (20, 6)), Lane(**{**vars(other), "of": moved})]))
 
 

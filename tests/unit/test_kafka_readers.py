@@ -136,7 +136,7 @@ def test_metadata_that_no_worker_wrote_and_tombstones(tmp_path: Path) -> None:
     several = ("1,2,3", "", "1,2", "1,2,x", "1,2,3,4", "1,2,3\0", None)
     segment = b"".join(committed(offset, metadata) for offset, metadata in enumerate(several))
     (tmp_path / "00000000000000000000.log").write_bytes(segment)
-    found = commits.read(tmp_path, 1)
+    found = list(commits.read(tmp_path, 1))
     assert [(row["offset"], row["worker"], row["transaction"]) for row in found] == [
         (0, 1, 3),
         (1, None, None),
@@ -146,7 +146,7 @@ def test_metadata_that_no_worker_wrote_and_tombstones(tmp_path: Path) -> None:
         (5, 1, 3),
     ]
     assert {row["group"] for row in found} == {"group"}
-    assert not commits.read(tmp_path, 1, groups={"group": "another"})
+    assert not list(commits.read(tmp_path, 1, groups={"group": "another"}))
 
 
 def test_the_transactions_of_committed_offsets(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_the_transactions_of_committed_offsets(tmp_path: Path) -> None:
     first, second = tmp_path / "00000000000000000000.log", tmp_path / "00000000000000000004.log"
     first.write_bytes(batch(0, one, "none") + plain_batch(1, one) + marker(2, False) + batch(3, one, "none"))
     second.write_bytes(marker(4, True) + batch(5, one, "none", 8))
-    found = commits.read(tmp_path, 1)
+    found = list(commits.read(tmp_path, 1))
     assert [(row["offset"], row["producer_id"], row["marker"], row["fate"]) for row in found] == [
         (0, 7, 2, "aborted"),
         (1, -1, None, "visible"),

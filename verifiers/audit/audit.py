@@ -15,7 +15,7 @@ nothing is concluded from what is missing at an end.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -110,10 +110,7 @@ def _coordinators(
         if producer in known or not (copies.own and place.startswith("__"))
     }
     decided = {
-        producer: [
-            replace(each, partitions=each.partitions & named.keys())
-            for each in sorted(mine, key=lambda each: each.offset)
-        ]
+        producer: [each.within(named.keys()) for each in sorted(mine, key=lambda each: each.offset)]
         for producer, mine in decisions.decisions(copies.states).items()
     }
     partial = copies.partial or _gone(held)

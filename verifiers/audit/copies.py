@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from onceproof.harness.base import files
@@ -21,6 +20,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record.tables import BATCHES, STATES
 from onceproof.verifiers.collect import segments, states
 from onceproof.verifiers.collect.segments import Replica
+from onceproof.verifiers.evidence import decisions
 from onceproof.verifiers.evidence.spark import rows
 
 _DEPTH = 4  # folders between a path and a log directory in it
@@ -58,7 +58,7 @@ def of_run(folder: Path, start: Callable[[], SparkSession]) -> Copies:
             raise BadInput(f"{path}: no such file; `onceproof run` writes it when it reads the logs")
         table.check([path])
     frame = start().read.schema(BATCHES.spark).parquet(str(batches.absolute()))
-    return Copies(batches=frame, states=pq.read_table(known).to_pylist(), stopped=True, own=True)
+    return Copies(batches=frame, states=decisions.rows(known), stopped=True, own=True)
 
 
 def of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], *, stopped: bool) -> Copies:

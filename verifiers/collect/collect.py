@@ -26,9 +26,10 @@ read again afterwards; if one has moved, a client still wrote, and the verdict i
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ from onceproof.verifiers.evidence.time_limit import Watch, limit_s
 
 _TOLD_DEADLINE_S = 20.0
 _STATES = "__transaction_state"
+_ROWS_AT_ONCE = 20_000
 _BYTES_PER_S = 1_000_000  # two cores collect a hundred times as many
 # Version 2 pages store offsets and numbers as differences, in so few bytes that compression gains nothing. A dictionary
 # of values that are all different costs time and gains nothing either.
@@ -190,14 +192,18 @@ def _of_log(
         each["compacted"] = internal.compacted(read[place])
 
     def commits_of() -> int:
-        rows = [row for place in offsets for row in commits.read(read[place], place[1], groups=dict(names.read))]
+        rows: Iterable[dict[str, Any]] = chain.from_iterable(
+            commits.read(read[place], place[1], groups=dict(names.read)) for place in offsets
+        )
         if narrator := context.workers.narrator:
-            rows = list(owners.of_commits(narrator, rows))
+            rows = owners.of_commits(narrator, rows)
         return _write_rows(rows, COMMITS, tables / "commits.parquet")
 
     def states_of() -> int:
-        rows = (row for place in coordinators for row in states.read(read[place], place[1]))
-        mine = states.of_run(rows, lambda topic: topic in names.topics.values())
+        def everything() -> Iterator[dict[str, Any]]:
+            return (row for place in coordinators for row in states.read(read[place], place[1]))
+
+        mine = states.of_run(everything, lambda topic: topic in names.topics.values())
         return _write_rows(mine, STATES, tables / "states.parquet")
 
     return [
@@ -207,9 +213,14 @@ def _of_log(
     ]
 
 
-def _write_rows(rows: Sequence[Mapping[str, Any]], table: Table, target: Path) -> int:
-    pq.write_table(pa.Table.from_pylist(list(rows), table.arrow), target)
-    return len(rows)
+def _write_rows(rows: Iterable[Mapping[str, Any]], table: Table, target: Path) -> int:
+    """Write rows as a Parquet file, some thousands at a time; return their number."""
+    count, left = 0, iter(rows)
+    with pq.ParquetWriter(target, table.arrow) as writer:
+        while some := list(islice(left, _ROWS_AT_ONCE)):
+            writer.write_table(pa.Table.from_pylist(some, table.arrow))
+            count += len(some)
+    return count
 
 
 def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[2]") -> None:

@@ -4,7 +4,7 @@ An admin client shows the last committed offset only; the log also shows the ord
 committed them in which transaction. The workers put `worker,incarnation,transaction` into the metadata of each commit.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,45 +12,54 @@ from typing import Any
 from onceproof.verifiers.collect import internal
 
 Row = dict[str, Any]
+_OPEN = "open"
 
 
-def read(replica: Path, log: int, groups: Mapping[str, str] | None = None) -> list[Row]:
-    """Return the rows of the table `commits` for one replica of the partition `log` of __consumer_offsets.
+def read(replica: Path, log: int, groups: Mapping[str, str] | None = None) -> Iterator[Row]:
+    """Yield the rows of the table `commits` for one replica of the partition `log` of __consumer_offsets.
 
     `groups` maps a group to the topic that it reads; all other commits are left out. Without it, there are the rows of
-    all groups, with `group`. Raises ValueError, with the segment and the reason, when a segment is damaged.
+    all groups, with `group`. Those from the first open transaction on are in memory. Raises ValueError, with the
+    segment and the reason, when a segment is damaged.
     """
-    found: list[Row] = []
+    waiting: deque[Row] = deque()
     undecided: dict[int, list[Row]] = defaultdict(list)
     for record in internal.records(replica, "offsets"):
-        producer = record["producerId"]
         if "commit" in record:
             fate = "visible" if record["commit"] else "aborted"
-            for row in undecided.pop(producer, ()):
+            for row in undecided.pop(record["producerId"], ()):
                 row |= {"marker": record["offset"], "fate": fate}
-            continue
-        key, value = record["key"], record["value"]
-        if value is None or (groups is not None and groups.get(key["group"]) != key["topic"]):
-            continue
-        row = {
-            **({} if groups is not None else {"group": key["group"]}),
-            "topic": key["topic"],
-            "log": log,
-            "offset": record["offset"],
-            "partition": key["partition"],
-            "position": value["offset"],
-            **_owner(value["metadata"]),
-            "committed_ms": value["commitTimestamp"],
-            "producer_id": producer,
-            "producer_epoch": record["producerEpoch"],
-            "transactional": record["transactional"],
-            "marker": None,
-            "fate": "open" if record["transactional"] else "visible",
-        }
-        if record["transactional"]:
-            undecided[producer].append(row)
-        found.append(row)
-    return found
+        elif _wanted(record, groups):
+            row = {**({} if groups is not None else {"group": record["key"]["group"]}), **_row(record, log)}
+            waiting.append(row)
+            if record["transactional"]:
+                undecided[record["producerId"]].append(row)
+        while waiting and waiting[0]["fate"] != _OPEN:
+            yield waiting.popleft()
+    yield from waiting
+
+
+def _wanted(record: Mapping[str, Any], groups: Mapping[str, str] | None) -> bool:
+    key = record["key"]
+    return record["value"] is not None and (groups is None or groups.get(key["group"]) == key["topic"])
+
+
+def _row(record: Mapping[str, Any], log: int) -> Row:
+    key, value = record["key"], record["value"]
+    return {
+        "topic": key["topic"],
+        "log": log,
+        "offset": record["offset"],
+        "partition": key["partition"],
+        "position": value["offset"],
+        **_owner(value["metadata"]),
+        "committed_ms": value["commitTimestamp"],
+        "producer_id": record["producerId"],
+        "producer_epoch": record["producerEpoch"],
+        "transactional": record["transactional"],
+        "marker": None,
+        "fate": _OPEN if record["transactional"] else "visible",
+    }
 
 
 def _owner(metadata: str) -> dict[str, int | None]:

@@ -14,6 +14,7 @@ Any compression is read, and the CRC of each batch is checked.
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -43,13 +44,14 @@ def _reader() -> Any:
 
 
 def records(folder: Path, kind: Literal["offsets", "transactions"]) -> Iterator[dict[str, Any]]:
-    """Yield the records of a replica, over all of its segments.
+    """Yield the records of a replica, over all of its segments, of which a part is in memory at a time.
 
     Raises ValueError, with the segment and the reason, when a batch is damaged or a record has an unknown layout.
     """
     for segment in sorted(folder.glob("*.log")):
-        for line in str(_asked(kind, segment)).splitlines():
-            yield json.loads(line)
+        with _read(segment) as reader, closing(getattr(reader, kind)(str(segment))) as lines:
+            while some := str(lines.next()):
+                yield from map(json.loads, some.rstrip("\n").split("\n"))
 
 
 def compacted(folder: Path) -> int:
@@ -59,15 +61,18 @@ def compacted(folder: Path) -> int:
     """
     end = held = 0
     for segment in sorted(folder.glob("*.log")):
-        following, records = _asked("held", segment)
+        with _read(segment) as reader:
+            following, records = reader.held(str(segment))
         end, held = max(end, int(following)), held + int(records)
     return end - held
 
 
-def _asked(method: str, segment: Path) -> Any:
+@contextmanager
+def _read(segment: Path) -> Iterator[Any]:
+    """Yield the reader. Raises ValueError, with the segment and the reason, when it throws an exception."""
     with _lock:
         reader = _reader()
     try:
-        return getattr(reader, method)(str(segment))
+        yield reader
     except jpype.JException as error:
         raise ValueError(f"{segment}: {error.message()}") from None

@@ -5,7 +5,7 @@ PrepareCommit or PrepareAbort is the decision about a transaction: markers with 
 partitions (KIP-98; with transaction version 2 that epoch is one above the epoch of the data, KIP-890).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,12 @@ def read(replica: Path, log: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def of_run(rows: Iterable[Mapping[str, Any]], mine: Callable[[str], bool]) -> list[Mapping[str, Any]]:
-    """Return the rows of those transactional ids that ever had a partition of a topic for which `mine` is true."""
-    everything = list(rows)
+def of_run(read: Callable[[], Iterator[dict[str, Any]]], mine: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of those transactional ids that ever had a partition of a topic for which `mine` is true.
+
+    `read` reads all rows; it is called twice, so that they need not be in memory.
+    """
     ids = {
-        row["transactional_id"]
-        for row in everything
-        if any(mine(place.rpartition("/")[0]) for place in row["partitions"])
+        row["transactional_id"] for row in read() if any(mine(place.rpartition("/")[0]) for place in row["partitions"])
     }
-    return [row for row in everything if row["transactional_id"] in ids]
+    yield from (row for row in read() if row["transactional_id"] in ids)

@@ -14,14 +14,21 @@ the markers of the first decisions may be gone.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from sys import intern
+from typing import Any
 
+import pyarrow.parquet as pq
+
+_ROWS_AT_ONCE = 10_000
 PREPARED = {"PrepareCommit": True, "PrepareAbort": False}
 OPEN = ("Ongoing", *PREPARED)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)  # speed: a run may have a million
 class Decision:
     """A decision of a coordinator. `log` and `offset` are its place in __transaction_state.
 
@@ -44,8 +51,12 @@ class Decision:
         """The epoch of the batches of a committed transaction: that of the client that called commit."""
         return self.epoch - 1 if self.version >= 2 else self.epoch
 
+    def within(self, read: Set[str]) -> "Decision":
+        """Return the decision without the partitions whose logs were not read."""
+        return replace(self, partitions=once(self.partitions & read))
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, slots=True)  # speed: as above
 class Span:
     """The batches of a producer id in a partition up to one of its markers; empty if `batches` is 0.
 
@@ -86,6 +97,21 @@ class Lane:
     unknown: int = 0
 
 
+def rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a table `states`; equal names and equal sets of partitions are the same object."""
+    with pq.ParquetFile(path) as file:
+        return [
+            {
+                **row,
+                "transactional_id": intern(row["transactional_id"]),
+                "state": intern(row["state"]),
+                "partitions": once(frozenset(row["partitions"])),
+            }
+            for batch in file.iter_batches(_ROWS_AT_ONCE)
+            for row in batch.to_pylist()
+        ]
+
+
 def decisions(states: Iterable[Mapping[str, object]]) -> dict[int, list[Decision]]:
     """Return the decisions by producer id, in the order of the coordinator's log; `states` are rows of that table.
 
@@ -123,12 +149,18 @@ def _decision(row: Mapping[str, object], *, done: bool) -> Decision:
         producer_id=_int(row["producer_id"]),
         epoch=_int(row["producer_epoch"]),
         commit=PREPARED[str(row["state"])],
-        partitions=frozenset(partitions),
+        partitions=once(frozenset(partitions)),
         version=_int(row["version"] or 0),
         log=_int(row["log"]),
         offset=_offset(row),
         done=done,
     )
+
+
+@cache
+def once(partitions: frozenset[str]) -> frozenset[str]:
+    """Return equal sets as the same object, since most transactions of a producer have the same partitions."""
+    return partitions
 
 
 def ongoing(states: Iterable[Mapping[str, object]]) -> dict[tuple[int, str], str]:

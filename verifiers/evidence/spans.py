@@ -5,10 +5,9 @@ the leaders of the judged partitions, and of the groups' partitions of __consume
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -38,8 +37,7 @@ def states(tables: Tables) -> list[dict[str, Any]]:
     """Return the rows of the table `states`."""
     path = tables.folder / "tables" / "states.parquet"
     STATES.check([path])
-    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    return found
+    return decisions.rows(path)
 
 
 @cached
@@ -50,17 +48,12 @@ def matched(tables: Tables) -> Log:
     cut = {f"{each['topic']}/{each['partition']}" for each in tables.pinned if each["start"]}
     read = {f"{each['topic']}/{each['partition']}" for each in (*tables.pinned, *tables.facts["internal"])}
     known = {
-        producer: [_within(each, read) for each in sorted(mine, key=lambda each: each.offset)]
+        producer: [each.within(read) for each in sorted(mine, key=lambda each: each.offset)]
         for producer, mine in decided.items()
     }
     lanes = list(matching.lanes(found, known, partial=tables.gone_from(COORDINATORS) > 0, cut=cut))
     everything = sorted((each.log, each.offset) for mine in known.values() for each in mine)
     return Log(lanes=lanes, numbers={place: number for number, place in enumerate(everything, 1)})
-
-
-def _within(decision: Decision, read: set[str]) -> Decision:
-    """Return a decision without the partitions whose logs were not read."""
-    return replace(decision, partitions=decision.partitions & read)
 
 
 def _spans(tables: Tables, known: set[int]) -> dict[tuple[str, int], list[Span]]:

@@ -9,6 +9,7 @@ the same clock read by the process. A line of an unknown kind, or with an unknow
 
 from collections.abc import Mapping
 from functools import cache
+from sys import intern
 from typing import Any
 
 from pydantic import ValidationError
@@ -186,7 +187,16 @@ def parse(raw: Mapping[str, Any]) -> Event:
     if model is None:
         raise ValueError(f"unknown kind of event {kind!r:.60}")
     try:
-        return model.model_validate({key: value for key, value in raw.items() if key != "event"})
+        return model.model_validate({key: _interned(value) for key, value in raw.items() if key != "event"}).slim()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ValueError(f"{kind}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _interned(value: Any) -> Any:
+    """Return a value whose names are in memory once: sources, types, topics, and what maps of them have as keys."""
+    if isinstance(value, str):
+        return intern(value)
+    if isinstance(value, dict):
+        return {intern(key): each for key, each in value.items()}
+    return value

@@ -1,7 +1,8 @@
 """The bases of all events, and the types of their keys."""
 
 import json
-from typing import Annotated, ClassVar
+from functools import cache
+from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -9,6 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 Range = Annotated[tuple[int, int], Field(strict=False)]
 Placed = Annotated[tuple[int, int, int], Field(strict=False)]
 Scalar = str | int | float | bool | None
+
+
+@cache
+def _shared(names: frozenset[str]) -> set[str]:
+    return set(names)
 
 
 class Event(BaseModel):
@@ -28,6 +34,11 @@ class Event(BaseModel):
         keys = self.model_dump(mode="json", exclude_unset=True)
         head = {"at": keys.pop("at", 0.0), "source": keys.pop("source", ""), "event": self.kind}
         return json.dumps({**head, **keys}, separators=(",", ":"))
+
+    def slim(self) -> Self:
+        """Share the names of the keys that were set with other events, since a run may have a million events."""
+        object.__setattr__(self, "__pydantic_fields_set__", _shared(frozenset(self.model_fields_set)))
+        return self
 
     @property
     def worker(self) -> int:

@@ -1,8 +1,10 @@
 package onceproof;
 
+import java.io.Closeable;
 import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.Iterator;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
@@ -40,9 +42,9 @@ public final class InternalLog {
      * The committed offsets. Records of __consumer_offsets that describe groups are left out. A marker has the line
      * {"offset": …, "producerId": …, "commit": …}.
      */
-    public static String offsets(String path) throws IOException {
+    public static Lines offsets(String path) throws IOException {
         GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
-        return read(path, InternalLog::marker, record -> {
+        return new Lines(path, InternalLog::marker, record -> {
             short type = record.key().getShort(0);
             if (type != OFFSET_COMMIT_LEGACY && type != OFFSET_COMMIT) {
                 return null;
@@ -56,8 +58,8 @@ public final class InternalLog {
     }
 
     /** The states of transactional ids. */
-    public static String transactions(String path) throws IOException {
-        return read(path, marker -> null, record -> {
+    public static Lines transactions(String path) throws IOException {
+        return new Lines(path, marker -> null, record -> {
             ByteBuffer key = record.key();
             short type = key.getShort();
             if (type != TRANSACTION) {
@@ -109,29 +111,55 @@ public final class InternalLog {
         ObjectNode decode(Record record);
     }
 
-    private static String read(String path, Decoder ofMarkers, Decoder decoder) throws IOException {
-        StringBuilder lines = new StringBuilder();
-        try (FileRecords records = FileRecords.open(new File(path), false)) {
-            for (FileChannelRecordBatch batch : records.batches()) {
-                if (batch.magic() < RecordBatch.MAGIC_VALUE_V2) {
-                    throw new IOException(path + ": the batch at offset " + batch.baseOffset() + " has message format "
-                        + batch.magic() + "; allowed: 2");
+    /** The lines of a segment, some batches at a time. */
+    public static final class Lines implements Closeable {
+        private static final int AT_ONCE = 1 << 20; // characters, and those of the last batch
+
+        private final String path;
+        private final FileRecords records;
+        private final Iterator<FileChannelRecordBatch> batches;
+        private final Decoder ofMarkers, ofRecords;
+
+        private Lines(String path, Decoder ofMarkers, Decoder ofRecords) throws IOException {
+            this.path = path;
+            this.ofMarkers = ofMarkers;
+            this.ofRecords = ofRecords;
+            records = FileRecords.open(new File(path), false);
+            batches = records.batches().iterator();
+        }
+
+        /** The next lines; empty if there are no more. */
+        public String next() throws IOException {
+            StringBuilder lines = new StringBuilder();
+            while (lines.length() < AT_ONCE && batches.hasNext()) {
+                add(batches.next(), lines);
+            }
+            return lines.toString();
+        }
+
+        private void add(FileChannelRecordBatch batch, StringBuilder lines) throws IOException {
+            if (batch.magic() < RecordBatch.MAGIC_VALUE_V2) {
+                throw new IOException(path + ": the batch at offset " + batch.baseOffset() + " has message format "
+                    + batch.magic() + "; allowed: 2");
+            }
+            batch.ensureValid();
+            for (Record record : batch) {
+                ObjectNode line = batch.isControlBatch() ? ofMarkers.decode(record)
+                    : record.hasKey() ? ofRecords.decode(record) : null;
+                if (line == null) {
+                    continue;
                 }
-                batch.ensureValid();
-                for (Record record : batch) {
-                    ObjectNode line = batch.isControlBatch() ? ofMarkers.decode(record)
-                        : record.hasKey() ? decoder.decode(record) : null;
-                    if (line == null) {
-                        continue;
-                    }
-                    line.put("offset", record.offset()).put("producerId", batch.producerId());
-                    if (!batch.isControlBatch()) {
-                        line.put("producerEpoch", batch.producerEpoch()).put("transactional", batch.isTransactional());
-                    }
-                    lines.append(line).append('\n');
+                line.put("offset", record.offset()).put("producerId", batch.producerId());
+                if (!batch.isControlBatch()) {
+                    line.put("producerEpoch", batch.producerEpoch()).put("transactional", batch.isTransactional());
                 }
+                lines.append(line).append('\n');
             }
         }
-        return lines.toString();
+
+        @Override
+        public void close() throws IOException {
+            records.close();
+        }
     }
 }
