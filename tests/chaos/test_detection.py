@@ -2,6 +2,8 @@
 
 import shutil
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from onceproof.harness.base import paths
 from onceproof.harness.base.paths import scenarios_dir
 from onceproof.harness.model import scenario
 from onceproof.harness.record import history, payload
@@ -18,7 +21,8 @@ from onceproof.harness.record.provenance import HEADER, provenance
 from onceproof.pytest_plugin import Chaos
 from onceproof.run.run import Run
 from onceproof.verifiers.audit import audit, copies
-from onceproof.verifiers.evidence.spark import session
+from onceproof.verifiers.evidence import spark
+from onceproof.verifiers.verify import verify
 
 BROKEN = Path(__file__).parent / "broken_copies.py"
 
@@ -292,11 +296,56 @@ def test_log_directories_of_a_run_are_audited(chaos: Chaos, tmp_path: Path) -> N
 
     run = chaos.start(quiet_scenario())
     assert run.all(at_rest=take).headline == "valid"
-    done = audit.audit(copies.of_directories([tmp_path], session, stopped=False))
+    done = audit.audit(copies.of_directories([tmp_path], spark.session, stopped=False))
     assert done.findings == []
     assert done.compared["decisions"] > 20 and done.compared["replicas"] >= 3 * 12
-    by_run = audit.audit(copies.of_run(run.folder, session))
+    by_run = audit.audit(copies.of_run(run.folder, spark.session))
     assert (by_run.verdict, by_run.findings) == ("valid", [])
+
+
+@contextmanager
+def spark_killed_when(there: Callable[[], Any]) -> Iterator[threading.Event]:
+    """Kill Spark's process as soon as something is there, and say whether that has happened."""
+    done, killed = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.01) and not killed.is_set():
+            if there():
+                spark.kill()
+                killed.set()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.chaos
+def test_spark_is_killed_while_topics_are_read(chaos: Chaos) -> None:
+    """It is started again, and reads what it had not written whole."""
+    run = chaos.start(quiet_scenario())
+    with spark_killed_when((run.folder / "tables" / "outputs.parquet").exists) as killed:
+        assert run.all().headline == "valid"
+    assert killed.is_set()
+
+
+@pytest.mark.chaos
+def test_spark_is_killed_while_a_run_is_judged(chaos: Chaos) -> None:
+    """That is the reason of the verdict, and the next one takes the results of the checks that were done."""
+    run = chaos.start(quiet_scenario())
+
+    def left() -> set[Path]:
+        return set(paths.verdicts_dir().glob("*/*.json"))
+
+    before = left()
+    with spark_killed_when(lambda: left() - before) as killed:
+        assert run.all().headline == "unknown: harness-error"
+    assert killed.is_set() and left() - before
+    assert verify(run.folder).headline == "valid"
+    assert not left() - before
 
 
 @pytest.mark.chaos

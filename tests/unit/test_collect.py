@@ -17,6 +17,7 @@ from onceproof.verifiers.collect import owners, topics
 from onceproof.verifiers.collect.collect import collect
 from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
+from onceproof.verifiers.collect.written import write
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
 
@@ -26,11 +27,10 @@ BROKERS = ("broker1", "broker2", "broker3")
 @pytest.fixture(autouse=True)
 def no_topic_is_read(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
     """Spark reads the logs only: `test_topics` and the scenarios read topics, on real clusters."""
-    write = module._write
     monkeypatch.setattr(module, "session", lambda master: spark)
     monkeypatch.setattr(module, "read_outputs", lambda *_: {"output": None})
     monkeypatch.setattr(module, "read_inputs", lambda *_: None)
-    monkeypatch.setattr(module, "_write", lambda frame, target: 5 if frame is None else write(frame, target))
+    monkeypatch.setattr(module, "write", lambda frame, target: 5 if frame is None else write(frame, target))
 
     class Watch:
         def __init__(self, *_: object, **__: object) -> None: ...
@@ -228,12 +228,12 @@ def test_an_offset_that_moved_while_the_topics_were_read(
     still = StillContext(capabilities=[])
     place = still.names.topic("output"), 1
 
-    def write(frame: object, target: Path) -> int:
+    def moving(frame: object, target: Path) -> int:
         if moves:
             getattr(still.admin, moves)[place] = 4
         return 0
 
-    monkeypatch.setattr(module, "_write", write)
+    monkeypatch.setattr(module, "write", moving)
     moved = collected(still, tmp_path / "run", mode="ledger")["moved"]
     assert [each.partition(": ")[2].partition(" ")[0] for each in moved] == names
 
@@ -315,3 +315,12 @@ def test_what_an_application_wrote_is_named_by_its_requests(tmp_path: Path, monk
     assert named[1] == [(0, 0, 9, provenance.packed_owner(0, 1, 7))]
     [commit] = rows(tmp_path / "second", "commits")
     assert (commit["worker"], commit["incarnation"], commit["transaction"]) == (0, 1, 8)
+
+
+def test_a_table_that_is_whole_is_kept_and_one_that_is_not_is_written_anew(spark: SparkSession, tmp_path: Path) -> None:
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    assert write(spark.range(3), whole) == 3
+    assert write(spark.range(5), whole) == 3, "it is not written again"
+    assert write(spark.range(3), part) == 3
+    (part / "_SUCCESS").unlink()
+    assert write(spark.range(5), part) == 5

@@ -50,7 +50,7 @@ def session(master: str = "local[2]") -> SparkSession:
     the master does not answer within 90 s.
     """
     with _lock:
-        if _started and not _lives(_started[0]):
+        if _started and not lives(_started[0]):
             _end()  # its JVM or its context has ended, so a new session is started
         if _started:
             return _started[0]
@@ -144,7 +144,7 @@ def _remember(jvm: Any) -> None:
     jvm.PythonUtils.toSeq = jvm.PythonUtils.toSeq
 
 
-def _lives(spark: SparkSession) -> bool:
+def lives(spark: SparkSession) -> bool:
     """Return whether the JVM is alive and its context accepts jobs; it may not be after an OutOfMemoryError."""
     context: Any = spark.sparkContext
     with suppress(Exception):
