@@ -13,11 +13,10 @@
       output/3: [0..9 epoch 6] commit 7 [11..15 epoch 7] commit 7 …                torn-transaction: output/3 offset 16
       output/3: [0..9 epoch 6]                                                     hung-transaction: output/3 offset 0
 
-`decisions` describes how spans and decisions are matched. What the log cannot show is a late EndTxn that the
-coordinator obeys (KAFKA-17754): the log is consistent then.
+`matching` matches spans and decisions, and `rules` says what is wrong then. What the log cannot show is a late EndTxn
+that the coordinator obeys (KAFKA-17754): the log is consistent then.
 """
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,108 +25,17 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding, Reason
 from onceproof.verifiers import completeness, zombies
-from onceproof.verifiers.evidence import decisions, spans, suspects
+from onceproof.verifiers.evidence import decisions, rules, spans, suspects
 from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, Check, Judged
-from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
-from onceproof.verifiers.evidence.findings import Sample, explained, finding, place
+from onceproof.verifiers.evidence.findings import explained, finding, place
+from onceproof.verifiers.evidence.rules import Sample
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 CLAIM = "each marker in a partition is that of its coordinator's decision, and each decision has its markers"
-SAYS = {
-    "torn-transaction": "markers end transactions that their coordinator did not decide so",
-    "hung-transaction": "decisions have no marker in a partition, or batches belong to no transaction of a coordinator",
-    "zombie-write": "markers of an older coordinator, or batches of an older producer epoch, were accepted",
-}
 SEQUENCES = {
     "lost": "batches are missing: the sequence numbers of a producer have a gap",
     "duplicate": "batches were appended twice: the sequence numbers of a producer repeat",
 }
-
-
-def problems(
-    lane: Lane, open_at: dict[tuple[int, str], str], *, whole: bool = True
-) -> Iterator[tuple[str, int, Sample]]:
-    """Yield the class, offset and details of what is wrong in a lane; `open_at` is `decisions.ongoing`.
-
-    A transaction that its coordinator knows as open is no problem, nor is a decision whose markers are still to come.
-    If the partition is not `whole`, a marker that is not there may be in what is missing of it, unless batches wait for
-    it.
-    """
-    open_span = bool(lane.spans) and lane.spans[-1].marker is None
-    for span in lane.strange:
-        assert span.marker is not None
-        yield "torn-transaction", span.marker, _of_span(span)
-    for span in lane.spans:
-        if span.marker is None and (span.producer_id, lane.place) not in open_at and not lane.unended:
-            yield "hung-transaction", span.first, _of_span(span)
-    for decision in lane.unended if whole or open_span else ():
-        yield "hung-transaction", _last_open(lane), _of_decision(decision)
-    highest = -1
-    for span in lane.spans:
-        if span.marker is not None and span.coordinator_epoch < highest:
-            yield "zombie-write", span.marker, {**_of_span(span), "highest_coordinator_epoch": highest}
-        highest = max(highest, span.coordinator_epoch)
-    for span, decided in zip(lane.spans, lane.of, strict=True):
-        if decided is None or not span.batches or not decided.commit:
-            continue
-        if span.highest > decided.data_epoch:
-            yield "torn-transaction", span.first, {**_of_span(span), **_of_decision(decided)}
-        elif span.lowest < decided.data_epoch:
-            yield "zombie-write", span.first, {**_of_span(span), **_of_decision(decided)}
-
-
-def older_coordinators(lanes: Sequence[Lane]) -> Iterator[tuple[str, int, Sample]]:
-    """Yield the place, offset and details of markers of a lower epoch than an earlier one of their coordinator.
-
-    The earlier one is another producer's: `problems` compares those of one producer, as brokers do. A marker that an
-    old coordinator sent may come in behind the first one of its successor. But the successor then sends it again, since
-    the old one can no longer record that it is written. So a marker is only wrong if it stays the last one of its
-    decision.
-    """
-    of: dict[tuple[str, int], dict[int, tuple[Span, Decision]]] = {}
-    for lane in lanes:
-        for span, decision in zip(lane.spans, lane.of, strict=True):
-            if span.marker is not None and decision is not None:
-                of.setdefault((lane.place, decision.log), {})[span.marker] = span, decision
-    for (at, _), markers in of.items():
-        last = {decision.offset: marker for marker, (_, decision) in sorted(markers.items())}
-        highest, own = -1, dict[int, int]()
-        for marker, (span, decision) in sorted(markers.items()):
-            mine = own.get(span.producer_id, -1)
-            if mine <= span.coordinator_epoch < highest and last[decision.offset] == marker:
-                yield at, marker, {**_of_span(span), "highest_coordinator_epoch": highest}
-            own[span.producer_id] = max(mine, span.coordinator_epoch)
-            highest = max(highest, span.coordinator_epoch)
-
-
-def _last_open(lane: Lane) -> int:
-    """Return the offset at which the marker of a decision is missing: in the open span, or after the last one."""
-    last = lane.spans[-1] if lane.spans else None
-    if last is None:
-        return 0
-    return last.first if last.marker is None else last.marker + 1
-
-
-def _of_span(span: Span) -> Sample:
-    marker = {"marker": span.marker, "kind": "commit" if span.commit else "abort", "marker_epoch": span.epoch}
-    epochs = {"lowest_epoch": span.lowest, "highest_epoch": span.highest}
-    return {
-        "producer_id": span.producer_id,
-        "first": span.first,
-        "last": span.first if span.marker is None else span.marker,
-        "batches": span.batches,
-        **epochs,
-        **({} if span.marker is None else {**marker, "coordinator_epoch": span.coordinator_epoch}),
-    }
-
-
-def _of_decision(decision: Decision) -> Sample:
-    return {
-        "transactional_id": decision.transactional_id,
-        "decision": "commit" if decision.commit else "abort",
-        "decision_epoch": decision.epoch,
-        "decided_at": f"{spans.COORDINATORS}/{decision.log} offset {decision.offset}",
-    }
 
 
 def _judge(tables: Tables) -> Judged:
@@ -138,11 +46,11 @@ def _judge(tables: Tables) -> Judged:
     incomplete = {(tables.topic(topic), partition) for topic, partition in completeness.incomplete(tables)}
     for lane in log.lanes:
         topic, _, partition = lane.place.rpartition("/")
-        for cls, offset, details in problems(lane, open_at, whole=(topic, int(partition)) not in incomplete):
+        for cls, offset, details in rules.problems(lane, open_at, whole=(topic, int(partition)) not in incomplete):
             if cls == "hung-transaction" and (topic, int(partition)) in told:
                 continue  # `transactions` reports it
             found.setdefault(cls, []).append({"topic": topic, "partition": int(partition), "offset": offset, **details})
-    for at, offset, details in older_coordinators(log.lanes):
+    for at, offset, details in rules.older_coordinators(log.lanes):
         topic, _, partition = at.rpartition("/")
         sample = {"topic": topic, "partition": int(partition), "offset": offset, **details}
         found.setdefault("zombie-write", []).append(sample)
@@ -155,7 +63,7 @@ def _judge(tables: Tables) -> Judged:
 def _finding(tables: Tables, cls: str, samples: list[Sample]) -> Finding:
     samples.sort(key=lambda each: (each["topic"], each["partition"], each["offset"]))
     shown = explained(tables, cls, samples[: tables.samples_max])
-    return Finding(cls=cls, count=len(samples), says=SAYS[cls], samples=shown)
+    return Finding(cls=cls, count=len(samples), says=rules.SAYS[cls], samples=shown)
 
 
 def _unknown(tables: Tables, log: spans.Log) -> list[Reason]:
@@ -163,9 +71,9 @@ def _unknown(tables: Tables, log: spans.Log) -> list[Reason]:
     unknown = sum(lane.unknown for lane in log.lanes)
     if not unknown:
         return []
-    gone = tables.gone_from(spans.COORDINATORS)
+    gone = tables.gone_from(rules.COORDINATORS)
     why = (
-        f"compaction removed {gone} records of {spans.COORDINATORS}"
+        f"compaction removed {gone} records of {rules.COORDINATORS}"
         if gone
         else "their partition has too many transactions that do not fit the coordinators' decisions"
     )

@@ -4,11 +4,13 @@
     kept.of(check) or kept.keep(check, check.judge(tables))
     kept.forget()                                                  the verdict is reached
 
-The results are on this machine (`ONCEPROOF_HOME`/verdicts), under a hash of all that they depend on: the manifest,
-which has the hashes of the tables, the plan, the history, and the code of the checks. A run folder may come from
-anyone, so nothing in the folder itself is taken for a result. What is not resumed within a week is removed.
+The results are on this machine (`ONCEPROOF_HOME`/verdicts), and belong to one run folder with its tables, its history
+and its plan, and to one version of the code of the checks. A run folder may come from anyone, so nothing in the folder
+itself is taken for a result, and its files are known by what only the kernel sets: another file in the place of one of
+them has another inode or another time of its last change. What is not resumed within a week is removed.
 """
 
+import hashlib
 import json
 import shutil
 import time
@@ -17,7 +19,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pyspark
-import xxhash
 from pydantic import TypeAdapter
 
 from onceproof.harness.base import files, paths
@@ -27,60 +28,76 @@ from onceproof.harness.record.results import CheckResult
 from onceproof.verifiers.evidence.check import Check
 
 SCHEMA_VERSION = 1
-_INPUTS = ("manifest.json", "plan.json", "workload.json", "history.jsonl")
+_DOCUMENTS = ("plan.json", "workload.json", "history.jsonl")
+_FOLDERS = ("ledger", "tables")
 _WEEK_S = 7 * 86_400
 _CODE = Path(__file__).parents[1]
-_OURS = f"{__name__.partition('.')[0]}."
+_OURS = f"{__name__.rpartition('.')[0]}."
 _RESULT = TypeAdapter(CheckResult)
 
 
 class Kept:
-    """The results of the checks of one run folder; `resumed` is the number of those that were taken."""
+    """The results of the checks of one run folder.
+
+    Those that an interrupted verdict has left are read at once; `resumed` is the number of them that were taken.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = paths.verdicts_dir() / _key(folder)
         self.resumed = 0
         _remove_old(self._folder.parent)
+        self._left = {path.name: found for path in self._folder.glob("*.json") if (found := _read(path))}
 
     def of(self, check: Check) -> CheckResult | None:
         """Return the result of a check that an interrupted verdict has left; None if there is none, or no whole one."""
-        try:
-            raw = documents.read(self._path(check), schema_version=SCHEMA_VERSION, missing="")
-            found = documents.parse(self._path(check), raw.get("result"), _RESULT)
-        except (BadInput, OSError):
-            return None
-        self.resumed += 1
+        found = self._left.get(_name(check))
+        self.resumed += found is not None
         return found
 
     def keep(self, check: Check, result: CheckResult) -> CheckResult:
-        """Keep the result of a check, if there is room for it, and return it.
+        """Keep the result of a check, if there is room for it on the disk, and return it.
 
         Checks of others are not kept, since their code may change.
         """
-        if check.run.__module__.startswith(_OURS):
+        if _name(check):
             with suppress(OSError):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 document = {"schema_version": SCHEMA_VERSION, "result": asdict(result)}
-                files.write(self._path(check), json.dumps(document) + "\n")
+                files.write(self._folder / _name(check), json.dumps(document) + "\n")
         return result
 
     def forget(self) -> None:
         """Remove the results, since the verdict is recorded."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _path(self, check: Check) -> Path:
-        return self._folder / f"{check.name}.json"
+
+def _name(check: Check) -> str:
+    """Return the name of the file for the result of a check, by its module; empty if the check is not one of ours."""
+    module = check.run.__module__
+    return f"{module.removeprefix(_OURS)}.json" if module.startswith(_OURS) else ""
+
+
+def _read(path: Path) -> CheckResult | None:
+    try:
+        raw = documents.read(path, schema_version=SCHEMA_VERSION, missing="")
+        return documents.parse(path, raw.get("result"), _RESULT)
+    except (BadInput, OSError):
+        return None
 
 
 def _key(folder: Path) -> str:
     """Return a hash of what the results of a run folder depend on."""
-    summed = xxhash.xxh3_128(pyspark.__version__.encode())
-    code = (path for room in ("harness", "verifiers") for path in sorted((_CODE / room).rglob("*.[pj]*")))
-    inputs = (path for name in _INPUTS if (path := folder / name).exists())
-    for path in (*(path for path in code if path.suffix in (".py", ".java")), *inputs):
-        content = path.read_bytes()
-        summed.update(f"{path.name} {len(content)} ".encode())
-        summed.update(content)
+    summed = hashlib.sha256(f"{pyspark.__version__} {folder.resolve()}\n".encode())
+    for room in ("harness", "verifiers"):
+        for path in sorted((_CODE / room).rglob("*.*")):
+            if path.suffix in (".py", ".java"):
+                summed.update(f"{path} ".encode() + hashlib.sha256(path.read_bytes()).digest())
+    held = [folder / name for name in _DOCUMENTS]
+    held += sorted(path for name in _FOLDERS for path in (folder / name).rglob("*"))
+    for path in held:
+        if path.is_file():
+            told = path.stat()
+            summed.update(f"{path} {told.st_size} {told.st_mtime_ns} {told.st_ctime_ns} {told.st_ino}\n".encode())
     return summed.hexdigest()
 
 

@@ -133,7 +133,7 @@ def verify(
     results.write(folder / "results.json")
     manifest.seal_results(folder)
     if kept is not None and not any(each.kind == "harness-error" for check in judged for each in check.reasons):
-        kept.forget()  # otherwise Spark's process may have ended, and the next verdict need not judge all again
+        kept.forget()  # otherwise Spark's process may have ended, and the next verdict need not judge all of it again
     return results
 
 

@@ -66,13 +66,14 @@ class Journal:
         `names` maps the ids of topics to their names. Newer versions of requests have only the id.
         """
         with self._lock:
-            rows = sorted(self._rows, key=lambda row: float(row["at"]))
-        for row in rows:
-            row |= {
-                each: json.dumps(named(row[each], names)) for each in ("request", "response") if row[each] is not None
-            }
+            rows = [_as_json(row, names) for row in sorted(self._rows, key=lambda row: float(row["at"]))]
         pq.write_table(pa.Table.from_pylist(rows, REQUESTS.arrow), target)
         return len(rows)
+
+
+def _as_json(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    told = {each: json.dumps(named(row[each], names)) for each in ("request", "response") if row[each] is not None}
+    return {**row, **told}
 
 
 def named(body: Any, names: Mapping[str, str]) -> Any:

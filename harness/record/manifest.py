@@ -132,7 +132,9 @@ def _write(folder: Path, sealed: _Manifest) -> None:
 def _files(folder: Path) -> Iterator[Path]:
     yield from (path for name in _DOCUMENTS if (path := folder / name).exists())
     for name in _FOLDERS:
-        yield from sorted(path for path in (folder / name).rglob("*") if path.is_file() and path.suffix in _KINDS)
+        every = name == "tables"  # Spark reads all files of a table, whatever their suffix is
+        found = (path for path in (folder / name).rglob("*") if path.is_file())
+        yield from sorted(path for path in found if path.suffix in _KINDS or (every and path.name[0] not in "_."))
 
 
 def _others(folder: Path) -> Iterator[str]:

@@ -57,7 +57,8 @@ class Table:
     def check(self, paths: Iterable[Path]) -> dict[Path, Any]:
         """Return the Parquet footers of the files of this table, by path. A path may be a folder that Spark wrote.
 
-        Raises BadInput when a file is not a Parquet file, is of another schema version, or lacks a column. Files that
+        Raises BadInput when a file is not a Parquet file, is of another schema version, or lacks a column, and when a
+        folder has no file. Files that
         Spark has written have no schema version of their own; that of their run is in collect.json.
         """
         footers = {}
@@ -78,7 +79,11 @@ class Table:
 
 
 def _parts(path: Path) -> list[Path]:
-    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    if found := sorted(path.glob("*.parquet")):
+        return found
+    raise BadInput(f"{path}: no Parquet file in this folder")
 
 
 def _table(name: str, columns: str) -> Table:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from onceproof.verifiers.audit.audit import Audit
 
 _SHOWN = 10
+_BYTES_PER_S = 1_000_000  # two cores read a hundred times as many
 
 
 def add(subcommands: Any) -> None:
@@ -67,10 +68,14 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace, progress: Progress) -> Audit:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     from onceproof.verifiers.audit import audit, copies
     from onceproof.verifiers.evidence import executors, reading
     from onceproof.verifiers.evidence import master as masters
     from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
+    from onceproof.verifiers.evidence.time_limit import Watch, limit_s
 
     def start() -> SparkSession:
         spark = session(options.spark_master)
@@ -79,17 +84,19 @@ def _audit(options: argparse.Namespace, progress: Progress) -> Audit:
                 executors.check_reads(spark, path)
         return spark
 
+    if options.run:
+        read = copies.of_run(options.run, start)
+    else:
+        read = copies.of_directories(options.paths, start, stopped=options.stopped)
+    spark, limit = read.batches.sparkSession, limit_s(0) + read.size / _BYTES_PER_S
     try:
-        with killed_when_interrupted():
-            if options.run:
-                read = copies.of_run(options.run, start)
-            else:
-                read = copies.of_directories(options.paths, start, stopped=options.stopped)
-            with reading.told(read.batches.sparkSession, progress.far):
-                return audit.audit(read)
-    except (BadInput, HarnessError):
-        raise
-    except Exception as error:
+        with (
+            Watch(spark, limit_s=limit, again=False) as watch,
+            reading.told(spark, progress.far),
+            killed_when_interrupted(),
+        ):
+            return watch.run("the audit", lambda: audit.audit(read))
+    except (PySparkException, Py4JError) as error:
         raise HarnessError(f"audit: Spark could not read the logs: {in_a_line(error)}") from error
 
 

@@ -113,4 +113,4 @@ def _judge(folder: Path, master: str, checks: Sequence[str]) -> tuple[Results, s
 
     results = verify(folder, master=master, checks=checks)
     report.write(folder)
-    return results, audit_of(folder)
+    return results, audit_of(folder, master)

@@ -11,10 +11,12 @@ they are counted separately and listed with their reasons.
 """
 
 import json
+import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from onceproof.run.run import Run
 from onceproof.suite import batch, rates
 from onceproof.suite.batch import Line
 
+_log = logging.getLogger(__name__)
 _LINES = TypeAdapter(list[Line])
 _UNKNOWN_AT_MOST = 0.1  # the share of unknown runs above which a soak proves too little
 
@@ -163,19 +166,25 @@ def soak(
             raise BadInput(f"{options.folder / 'soak.json'}: the soak to resume has {has}; allowed: {needs}")
 
     def after(run: Run, _results: Results, line: Line) -> None:
-        done.add(replace(line, audit=audit_of(run.folder)), options.folder)
+        done.add(replace(line, audit=audit_of(run.folder, options.master)), options.folder)
         say(f"{len(done.lines)}/{runs}  {done.last}")
 
     batch.run(wanted[len(done.lines) :], options, after)
     return done
 
 
-def audit_of(folder: Path) -> str:
-    """Return the verdict of an audit of a run's logs; empty if the run ended before they were read."""
+def audit_of(folder: Path, master: str) -> str:
+    """Return the verdict of an audit of a run's logs; empty if the run ended before they were read.
+
+    It is unknown if Spark fails, so that a soak goes on.
+    """
     from onceproof.verifiers.audit import audit, copies
     from onceproof.verifiers.evidence.spark import session
 
     try:
-        return audit.audit(copies.of_run(folder, session)).verdict
+        return audit.audit(copies.of_run(folder, partial(session, master))).verdict
     except BadInput:
         return ""
+    except Exception:
+        _log.exception("the logs of %s were not audited", folder)
+        return "unknown"

@@ -3,7 +3,8 @@
     ONCEPROOF_REMOVED=collect.commits:3 pytest -p tests.mutants.removed tests/unit/test_kafka_readers.py
 
 Some modules run before there is a run's folder that a mutant could change: those that read the logs, and those that
-wait until a run is at rest. Their conditions are judged by their own tests, as is the matching of spans with decisions.
+wait until a run is at rest. Their conditions are judged by their own tests, and so are the matching of spans with
+decisions and the rules for what is matched.
 """
 
 import os
@@ -21,6 +22,7 @@ TESTED: Mapping[str, tuple[str, ...]] = {
     "evidence.alignment": ("test_decisions",),
     "evidence.decisions": ("test_decisions",),
     "evidence.matching": ("test_decisions",),
+    "evidence.rules": ("test_rules",),
     "collect.commits": ("test_kafka_readers",),
     "collect.states": ("test_kafka_readers", "test_collect"),
     "collect.collect": ("test_collect", "test_hidden"),

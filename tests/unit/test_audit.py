@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jpype
+import pyarrow.parquet as pq
 import pytest
 
 from onceproof.cli import commands, main
@@ -182,6 +183,53 @@ def test_an_empty_replica_has_no_batch_that_the_other_one_has(tmp_path: Path) ->
     one = directory(tmp_path / "b1", out=committed(), states=decided())
     other = directory(tmp_path / "b2", node=2, out=b"", states=decided())
     assert judged(one, other) == ([], [])
+
+
+@pytest.mark.parametrize("reaches", [0, 1, 2, 3])
+def test_a_damaged_replica_is_not_replaced_by_a_shorter_one(tmp_path: Path, reaches: int) -> None:
+    """The other replica has so many of the three transactions. It is judged if it has all of them."""
+    written = bytearray(committed(3))
+    written[len(committed(2)) + 80] ^= 1
+    one = directory(tmp_path / "b1", out=bytes(written), states=decided(3))
+    other = directory(tmp_path / "b2", node=2, out=committed(reaches), states=decided(3))
+    places, reasons = judged(one, other)
+    if reaches == 3:
+        assert places == [("replica-divergence", "out", 0, 22)] * 2 and reasons == []
+    else:
+        assert places == [] and reasons == ["out/0 offset 22: the bytes do not have their CRC"]
+
+
+@pytest.mark.parametrize("again", [0, 1])
+def test_offsets_that_are_missing_or_there_twice(tmp_path: Path, again: int) -> None:
+    """A batch that is there twice does not make up for one that is missing."""
+    kept = b"".join(batch(10 * number, records(10), "none", sequence=10 * number) for number in ([0] * again + [0, 2]))
+    places, reasons = judged(directory(tmp_path / "b1", out=kept, states=decided()))
+    assert places == [] and "1 partitions were not judged, since offsets are missing: out/0" in reasons[0]
+
+
+def test_folders_that_are_no_partitions(tmp_path: Path) -> None:
+    path = directory(tmp_path / "b1", out=committed(), states=decided())
+    for name in ("logs-20240601123456", "out-²", "a b-0", "out-1-delete"):
+        (path / name).mkdir()
+        (path / name / "00000000000000000000.log").write_bytes(b"x" * 100)
+    assert judged(path) == ([], [])
+
+
+def test_a_table_with_missing_files_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = sorted(each for each in RUNS.iterdir() if each.is_dir())[0]
+    folder = bare(run, tmp_path / "run")
+    batches = folder / "tables" / "batches.parquet"
+    table = pq.read_table(batches)
+    batches.unlink()
+    batches.mkdir()
+    assert "batches.parquet: no Parquet file in this folder" in refused(capsys, "--run", str(folder))
+    pq.write_table(table.slice(0, table.num_rows - 1), batches / "part-0.parquet")
+    shutil.copy(run / "tables" / "collect.json", folder / "tables")
+    facts = json.loads((folder / "tables" / "collect.json").read_text())
+    facts["rows"]["batches"] = table.num_rows
+    (folder / "tables" / "collect.json").write_text(json.dumps(facts))
+    said = refused(capsys, "--run", str(folder))
+    assert f"{table.num_rows - 1} rows; expected {table.num_rows}, as collect.json says" in said
 
 
 def test_a_foreign_file_is_named(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.verifiers import coordinator
 from onceproof.verifiers.evidence.decisions import Decision, Lane, Span, decisions, ongoing
 from onceproof.verifiers.evidence.matching import lanes
 
@@ -232,70 +231,6 @@ def test_which_of_two_empty_spans_is_a_repetition_does_not_move_the_span_between
     told = decided((COMMIT, 7), (COMMIT, 7), (COMMIT, 7))
     lane = match(spans((COMMIT, 7, 1), (COMMIT, 7, 0), (COMMIT, 7, 1), (COMMIT, 7, 0)), told)
     assert (markers(lane), unended(lane), numbers(lane)) == ([], [], [0, None, None, 2])
-
-
-def test_no_decision_no_marker_and_a_batch() -> None:
-    span = Span(producer_id=1, first=12, batches=1, lowest=3, highest=3)
-    [lane] = lanes({(PLACE, 1): [span]}, {})
-    assert [(cls, offset) for cls, offset, _ in coordinator.problems(lane, {})] == [("hung-transaction", 12)]
-    assert not list(coordinator.problems(lane, {(1, PLACE): "id"}))
-
-
-def test_with_version_2_the_data_has_the_epoch_before_the_marker() -> None:
-    told = decided((COMMIT, 7), version=2)
-    right, newer, older = (match(spans((COMMIT, 7, 1), data_epoch=by), told) for by in (-1, 0, -2))
-    assert not list(coordinator.problems(right, {}))
-    assert [cls for cls, _, _ in coordinator.problems(newer, {})] == ["torn-transaction"]
-    assert [cls for cls, _, _ in coordinator.problems(older, {})] == ["zombie-write"]
-
-
-def test_a_coordinator_epoch_that_goes_back() -> None:
-    first, second = spans((COMMIT, 7, 1), (COMMIT, 7, 0))
-    old = replace(second, coordinator_epoch=3)
-    lane = match([replace(first, coordinator_epoch=4), old], decided((COMMIT, 7)))
-    assert [(cls, offset) for cls, offset, _ in coordinator.problems(lane, {})] == [("zombie-write", 11)]
-
-
-def ended(producer: int, *markers: tuple[int, int]) -> Lane:
-    """A lane with one committed transaction, whose markers have these offsets and coordinator epochs."""
-    made = [
-        Span(
-            producer_id=producer,
-            first=offset if number else offset - 5,
-            batches=0 if number else 1,
-            lowest=7,
-            highest=7,
-            marker=offset,
-            commit=True,
-            epoch=7,
-            coordinator_epoch=epoch,
-        )
-        for number, (offset, epoch) in enumerate(markers)
-    ]
-    decision = replace(decided((COMMIT, 7))[0], producer_id=producer, offset=producer)
-    [lane] = lanes({(PLACE, producer): made}, {producer: [decision]})
-    return lane
-
-
-@pytest.mark.parametrize(
-    ("markers", "wrong"),
-    [
-        pytest.param([(30, 5)], [30], id="an old coordinator's"),
-        pytest.param([(30, 5), (40, 6)], [], id="sent again by its successor"),
-        pytest.param([(10, 5)], [], id="before the successor's first one"),
-        pytest.param([(30, 6)], [], id="the successor's"),
-        pytest.param([(30, 7), (40, 6)], [], id="of its own producer: `problems` names it"),
-    ],
-)
-def test_a_coordinator_epoch_below_that_for_another_producer(markers: list[tuple[int, int]], wrong: list[int]) -> None:
-    found = coordinator.older_coordinators([ended(1, (20, 6)), ended(2, *markers)])
-    assert [(place, offset) for place, offset, _ in found] == [(PLACE, offset) for offset in wrong]
-
-
-def test_coordinators_of_different_logs_are_not_compared() -> None:
-    other = ended(2, (30, 5))
-    moved = [each and replace(each, log=1) for each in other.of]
-    assert not list(coordinator.older_coordinators([ended(1, (20, 6)), Lane(**{**vars(other), "of": moved})]))
 
 
 # The coordinator's log

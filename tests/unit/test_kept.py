@@ -65,11 +65,19 @@ def test_what_a_check_depends_on(good_run: GoodRun, tmp_path: Path) -> None:
     folder = good_run.write(tmp_path / "run")
     Kept(folder).keep(completeness.CHECK, _ONE)
     assert Kept(folder).of(completeness.CHECK) == _ONE
-    for name in ("history.jsonl", "manifest.json", "plan.json"):
-        was = (folder / name).read_text()
-        (folder / name).write_text(was + "\n")
+    assert Kept(good_run.write(tmp_path / "another")).of(completeness.CHECK) is None
+    with (folder / "manifest.json").open("a") as file:  # a verdict writes it
+        file.write("\n")
+    assert Kept(folder).of(completeness.CHECK) == _ONE
+    for name in ("history.jsonl", "plan.json", "tables/batches.parquet", "ledger/sent-00000.parquet"):
+        told, was = (folder / name).stat(), (folder / name).read_bytes()
+        (folder / name).write_bytes(was)
+        os.utime(folder / name, ns=(told.st_atime_ns, told.st_mtime_ns))
         assert Kept(folder).of(completeness.CHECK) is None, name
-        (folder / name).write_text(was)
+        Kept(folder).keep(completeness.CHECK, _ONE)
+    (folder / "tables" / "more").write_text("")
+    assert Kept(folder).of(completeness.CHECK) is None
+    Kept(folder).keep(completeness.CHECK, _ONE)
     code = tmp_path / "code"
     (code / "verifiers").mkdir(parents=True)
     (code / "verifiers" / "check.py").write_text("")
@@ -96,6 +104,22 @@ def test_the_results_of_other_peoples_checks_are_not_kept(good_run: GoodRun, tmp
     folder, check = good_run.write(tmp_path / "run"), Check(name="theirs", claim="c", run=theirs)
     assert Kept(folder).keep(check, _ONE) is _ONE
     assert Kept(folder).of(check) is None
+
+
+def test_a_check_with_the_name_of_another_one_is_judged(good_run: GoodRun, tmp_path: Path) -> None:
+    def theirs(_: object) -> Judged:
+        return Judged(compared={"outputs": 1})
+
+    theirs.__module__ = "their.checks"
+    folder = good_run.write(tmp_path / "run")
+    Kept(folder).keep(completeness.CHECK, _ONE)
+    assert Kept(folder).of(Check(name="completeness", claim="c", run=theirs)) is None
+
+
+def test_what_is_kept_during_a_verdict_is_not_taken_in_it(good_run: GoodRun, tmp_path: Path) -> None:
+    now = Kept(good_run.write(tmp_path / "run"))
+    now.keep(completeness.CHECK, _ONE)
+    assert now.of(completeness.CHECK) is None
 
 
 def test_what_is_not_resumed_is_removed_after_a_week(good_run: GoodRun, tmp_path: Path) -> None:

@@ -44,7 +44,11 @@ def linted(tmp_path: Path, *requests: Request, workload: str = "copy", written: 
         asked = {"at": float(number), "api": api, "version": 9, "client": "worker-0", "body": body}
         assert journal.takes({"event": "request", **about, **asked})
     (tmp_path / "tables").mkdir()
-    assert journal.write(tmp_path / "tables" / "requests.parquet", {}) == len(requests)
+    table = tmp_path / "tables" / "requests.parquet"
+    assert journal.write(table, {}) == len(requests)
+    first = pq.read_table(table)
+    assert journal.write(table, {}) == len(requests)
+    assert pq.read_table(table) == first, "it can be written again"
     if not written:  # a system whose segments cannot be read
         return [each.name for each in lints.lints(tmp_path, registry.workload(workload)) or ()]
     batch = dict.fromkeys(BATCHES.columns) | {"topic": written, "transactional": bool(written)}

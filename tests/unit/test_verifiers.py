@@ -143,6 +143,14 @@ def test_a_check_that_raises_is_never_valid(
     assert (results.checks[0].name, results.checks[0].claim) == ("broken", "it says oops")
 
 
+@pytest.mark.parametrize(("name", "damages"), [("more", True), ("_SUCCESS", False), (".part-0.crc", False)])
+def test_a_file_that_spark_would_read_is_damage(good_run: GoodRun, tmp_path: Path, name: str, damages: bool) -> None:
+    folder = good_run.write(tmp_path / "run")
+    (folder / "tables" / "outputs.parquet" / "topic=output" / name).write_text("")
+    added = f"tables/outputs.parquet/topic=output/{name} was not there when the run was collected"
+    assert manifest.damage(folder) == [added] * damages
+
+
 def test_a_missing_table_is_never_valid(spark: SparkSession, good_run: GoodRun, tmp_path: Path) -> None:
     folder = good_run.write(tmp_path / "run")
     (folder / "tables" / "batches.parquet").unlink()

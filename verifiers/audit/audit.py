@@ -16,6 +16,7 @@ nothing is concluded from what is missing at an end.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -25,13 +26,12 @@ from onceproof.harness.record.results import Finding, Reason, Verdict, decide
 from onceproof.verifiers import coordinator, replicas
 from onceproof.verifiers.audit.copies import Copies, Place
 from onceproof.verifiers.audit.logs import Log, chosen, divergence, logs, reasons
-from onceproof.verifiers.evidence import decisions, matching, spans
+from onceproof.verifiers.evidence import decisions, matching, rules, spans
 from onceproof.verifiers.evidence.decisions import Lane
-from onceproof.verifiers.evidence.findings import Sample
-from onceproof.verifiers.evidence.spans import COORDINATORS
+from onceproof.verifiers.evidence.rules import COORDINATORS, Sample
 from onceproof.verifiers.evidence.spark import rows, small
 
-_SAYS = {**coordinator.SAYS, **coordinator.SEQUENCES, "replica-divergence": replicas.SAYS}
+_SAYS = {**rules.SAYS, **coordinator.SEQUENCES, "replica-divergence": replicas.SAYS}
 _ORDER = ["topic", "partition", "offset"]
 _SAMPLES_MAX = 10
 
@@ -62,17 +62,28 @@ def audit(copies: Copies) -> Audit:
     found = _coordinators(copies, held, whole, batches, done)
     done.findings = [_finding(cls, samples) for cls, samples in found.items()]
     done.findings += _sequences(batches, whole, found.get("zombie-write", []))
-    if differ := list(divergence(copies, held)):
-        done.findings.append(_finding("replica-divergence", differ))
+    differ, first = divergence(copies, held, _SAMPLES_MAX)
+    if differ:
+        done.findings.append(_finding("replica-divergence", first, differ))
     done.findings.sort(key=lambda each: each.cls)
-    done.reasons += reasons(judged)
-    done.reasons += [_unknown(f"damaged: {each}") for each in copies.damaged]
+    done.reasons += reasons(held, judged)
+    done.reasons += [_unknown(f"damaged: {each}") for each in (*_cut_off(copies), *copies.damaged)]
     done.compared |= {
         "partitions": len(whole),
         "replicas": sum(map(len, held.values())),
         "batches": sum(log.batches for of in held.values() for log in of.values()),
     }
     return done
+
+
+def _cut_off(copies: Copies) -> list[str]:
+    """Return a line for each segment that ends in bytes that are no complete batch."""
+    ends = rows(copies.ends.orderBy("segment")) if copies.ends is not None else []
+    return [
+        f"{each['segment']}: the last {each['rest']} of {Path(each['segment']).stat().st_size} bytes are no complete "
+        "batch"
+        for each in ends
+    ]
 
 
 def _finding(cls: str, samples: list[Sample], count: int | None = None) -> Finding:
@@ -120,14 +131,14 @@ def _coordinators(
     for lane in lanes:
         unknown += lane.unknown
         topic, partition = named[lane.place]
-        for cls, offset, details in coordinator.problems(lane, open_at):
+        for cls, offset, details in rules.problems(lane, open_at):
             if partial and not lane.decisions:
                 unknown += 1
             elif not copies.stopped and _at_end(lane, offset):
                 late += 1
             else:
                 found[cls].append({"topic": topic, "partition": partition, "offset": offset, **details})
-    for place, offset, details in coordinator.older_coordinators(lanes):
+    for place, offset, details in rules.older_coordinators(lanes):
         topic, partition = named[place]
         if copies.stopped:
             found["zombie-write"].append({"topic": topic, "partition": partition, "offset": offset, **details})

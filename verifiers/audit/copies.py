@@ -8,6 +8,7 @@ A partition has one log for each broker that holds a replica. `hw` is the high w
 must see the directories at the same paths. `start` starts Spark, once it is known that there is something to read.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,15 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput
-from onceproof.harness.record.tables import BATCHES, STATES
+from onceproof.harness.record import documents
+from onceproof.harness.record.tables import BATCHES, SCHEMA_VERSION, STATES
 from onceproof.verifiers.collect import segments, states
 from onceproof.verifiers.collect.segments import Replica
 from onceproof.verifiers.evidence import decisions
-from onceproof.verifiers.evidence.spark import rows
 
 _DEPTH = 4  # folders between a path and a log directory in it
 _META, _CHECKPOINT, _CLEAN = "meta.properties", "replication-offset-checkpoint", ".kafka_cleanshutdown"
 _STATES = "__transaction_state"
+_PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")  # Kafka accepts no other names of topics
+_PARTITION_MAX = (1 << 31) - 1
 Place = tuple[str, int]
 
 
@@ -33,14 +36,17 @@ Place = tuple[str, int]
 class Copies:
     """What was read: the batches of all replicas (the columns of that table), and the rows of the table `states`.
 
-    `replicas` are those that may have no batch: partition and broker. `hw` has the high watermark of each broker's
-    replica where it is known. `stopped` says that the brokers did not run when they were copied, so that nothing is
-    missing at the end of a log. `damaged` are lines about what could not be read. `partial` says that states of
-    transactional ids may be missing. `own` says that only the states of one run's transactional ids were read, so that
-    other producers' transactions in the internal topics are not judged.
+    `ends` has a row for each segment with bytes behind its last complete batch (`segments.read_with_ends`), and `size`
+    is the number of bytes of the files with the batches. `replicas` are those that may have no batch: partition and
+    broker. `hw` has the high watermark of each broker's replica where it is known. `stopped` says that the brokers did
+    not run when they were copied, so that nothing is missing at the end of a log. `damaged` are lines about what could
+    not be read. `partial` says that states of transactional ids may be missing. `own` says that only the states of one
+    run's transactional ids were read, so that other producers' transactions in the internal topics are not judged.
     """
 
     batches: DataFrame
+    size: int
+    ends: DataFrame | None = None
     replicas: Iterable[tuple[Place, str]] = ()
     hw: Mapping[tuple[Place, str], int] = field(default_factory=dict)
     states: list[dict[str, Any]] = field(default_factory=list)
@@ -56,9 +62,24 @@ def of_run(folder: Path, start: Callable[[], SparkSession]) -> Copies:
     for table, path in ((BATCHES, batches), (STATES, known)):
         if not path.exists():
             raise BadInput(f"{path}: no such file; `onceproof run` writes it when it reads the logs")
-        table.check([path])
+        found = table.check([path])
+        if table is BATCHES:
+            _check_rows(folder, sum(footer.num_rows for footer in found.values()))
     frame = start().read.schema(BATCHES.spark).parquet(str(batches.absolute()))
-    return Copies(batches=frame, states=decisions.rows(known), stopped=True, own=True)
+    size = (
+        sum(path.stat().st_size for path in batches.glob("*.parquet")) if batches.is_dir() else batches.stat().st_size
+    )
+    return Copies(batches=frame, size=size, states=decisions.rows(known), stopped=True, own=True)
+
+
+def _check_rows(folder: Path, found: int) -> None:
+    """Raise BadInput when the run's facts, if they are there, say another number of batches."""
+    facts = folder / "tables" / "collect.json"
+    if not facts.exists():
+        return
+    told = documents.read(facts, schema_version=SCHEMA_VERSION, missing="").get("rows", {}).get("batches", found)
+    if told != found:
+        raise BadInput(f"{folder / 'tables' / 'batches.parquet'}: {found} rows; expected {told}, as collect.json says")
 
 
 def of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], *, stopped: bool) -> Copies:
@@ -69,16 +90,32 @@ def of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], *, 
     clusters.
     """
     try:
-        return _of_directories(paths, start, stopped)
+        directories = [each for path in paths for each in _directories(path)]
+        _one_cluster(directories)
+        held, hw, size = _replicas(directories)
+        shut_down = all((each / _CLEAN).exists() for each in directories)
     except OSError as error:
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None
+    batches = segments.read_with_ends(start(), held.values()).persist()
+    found = Copies(
+        batches=batches.where("rest IS NULL").select(*BATCHES.columns),
+        size=size,
+        ends=batches.where("rest IS NOT NULL"),
+        replicas=held.keys(),
+        hw=hw,
+        stopped=stopped or shut_down,
+    )
+    _read_states(found, {place for place, _ in held}, directories)
+    return found
 
 
-def _of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], stopped: bool) -> Copies:
-    directories = [each for path in paths for each in _directories(path)]
-    _one_cluster(directories)
+def _replicas(
+    directories: Sequence[Path],
+) -> tuple[dict[tuple[Place, str], Replica], dict[tuple[Place, str], int], int]:
+    """Return the replicas in log directories, the high watermarks that are noted there, and the bytes of segments."""
     held: dict[tuple[Place, str], Replica] = {}
     hw: dict[tuple[Place, str], int] = {}
+    size = 0
     for directory in directories:
         broker = f"broker {_meta(directory).get('node.id') or _meta(directory).get('broker.id', '?')}"
         marks = _checkpoint(directory / _CHECKPOINT)
@@ -88,24 +125,11 @@ def _of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], st
                 continue
             if (place, broker) in held:
                 raise BadInput(f"{folder}: {broker} has this partition twice")
-            for segment in folder.glob("*.log"):
-                files.regular(segment)
+            size += sum(files.regular(segment) for segment in folder.glob("*.log"))
             held[place, broker] = Replica(topic=place[0], partition=place[1], broker=broker, folder=folder)
             if place in marks:
                 hw[place, broker] = marks[place]
-    batches = segments.read_with_ends(start(), held.values()).persist()
-    ends = [(Path(row["segment"]), row["rest"]) for row in rows(batches.where("rest IS NOT NULL").orderBy("segment"))]
-    found = Copies(
-        batches=batches.where("rest IS NULL").select(*BATCHES.columns),
-        replicas=held.keys(),
-        hw=hw,
-        stopped=stopped or all((each / _CLEAN).exists() for each in directories),
-        damaged=[
-            f"{path}: the last {left} of {path.stat().st_size} bytes are no complete batch" for path, left in ends
-        ],
-    )
-    _read_states(found, {place for place, _ in held}, directories)
-    return found
+    return held, hw, size
 
 
 def _directories(path: Path) -> list[Path]:
@@ -144,8 +168,8 @@ def _checkpoint(path: Path) -> dict[Place, int]:
 
 def _place(folder: Path) -> Place | None:
     """Return the partition that a folder is of; None if it is no partition's (`-delete`, `-future`, `-stray`)."""
-    topic, _, number = folder.name.rpartition("-")
-    return (topic, int(number)) if topic and number.isdigit() else None
+    named = _PARTITION.fullmatch(folder.name)
+    return (named[1], int(named[2])) if named and int(named[2]) <= _PARTITION_MAX else None
 
 
 def _read_states(found: Copies, held: Iterable[Place], directories: Sequence[Path]) -> None:

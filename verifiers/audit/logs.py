@@ -1,14 +1,14 @@
 """Choose the replica of each partition by which an audit judges, and compare the replicas with each other.
 
     logs(copies)                (topic, partition) → broker → Log
-    chosen(logs)                the broker whose replica reaches furthest, among those without a damaged batch
+    chosen(logs)                the broker whose replica reaches furthest; of several, one without a damaged batch
 
 Nothing is judged by a log in which offsets are missing between the first and the last one, as after compaction, or in
 which a batch does not have its CRC.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import functions as F
@@ -37,9 +37,9 @@ class Log:
     damaged: int | None = None
 
     @property
-    def rank(self) -> tuple[bool, int, int]:
+    def rank(self) -> tuple[int, bool, int]:
         """The order of replicas: the one that is judged is the highest."""
-        return self.damaged is None, self.last, self.batches
+        return self.last, self.damaged is None, self.batches
 
     @property
     def whole(self) -> bool:
@@ -52,13 +52,14 @@ def logs(copies: Copies) -> dict[Place, dict[str, Log]]:
     found: dict[Place, dict[str, Log]] = defaultdict(dict)
     for place, broker in copies.replicas:
         found[place][broker] = Log()
-    made = copies.batches.groupBy("topic", "partition", "broker").agg(
+    lane = "OVER (PARTITION BY topic, partition, broker ORDER BY first)"
+    following = copies.batches.selectExpr("*", f"coalesce(lag(last) {lane} + 1, first) AS due")
+    made = following.groupBy("topic", "partition", "broker").agg(
         *fingerprints.aggregates(
             "min(first) AS first",
             "max(last) AS last",
             "count(*) AS batches",
-            "sum(last - first + 1) AS offsets",
-            "bool_or(records != last - first + 1) AS compacted",
+            "bool_or(first != due OR records != last - first + 1) AS holed",
             "min(IF(intact = false, first, NULL)) AS damaged",
         )
     )
@@ -67,7 +68,7 @@ def logs(copies: Copies) -> dict[Place, dict[str, Log]]:
             first=row["first"],
             last=row["last"],
             batches=row["batches"],
-            holed=row["compacted"] or row["offsets"] != row["last"] - row["first"] + 1,
+            holed=row["holed"],
             damaged=row["damaged"],
         )
     return found
@@ -78,8 +79,8 @@ def chosen(held: Mapping[str, Log]) -> str:
     return max(held, key=lambda broker: held[broker].rank)
 
 
-def divergence(copies: Copies, held: Mapping[Place, Mapping[str, Log]]) -> Iterator[Sample]:
-    """Yield the batches that not all replicas of their partition hold, in the order of their offsets.
+def divergence(copies: Copies, held: Mapping[Place, Mapping[str, Log]], most: int) -> tuple[int, list[Sample]]:
+    """Return the number of batches that not all replicas of their partition hold, and the first of them, at `most`.
 
     Compared is what lies below the lowest high watermark that any of the brokers noted.
     """
@@ -95,10 +96,12 @@ def divergence(copies: Copies, held: Mapping[Place, Mapping[str, Log]]) -> Itera
     for row in rows(made):
         found[row["topic"], row["partition"]][row["broker"]] = fingerprints.read(row)
     differ = [place for place, by in found.items() if len({by.get(each, NOTHING) for each in held[place]}) > 1]
-    if differ:  # speed
-        places = F.broadcast(small(spark, differ, "topic string, partition int"))
-        wrong = replicas.different(inside.join(places, ["topic", "partition"]))
-        yield from map(replicas.sample, rows(wrong.orderBy("topic", "partition", "first")))
+    if not differ:  # speed
+        return 0, []
+    places = F.broadcast(small(spark, differ, "topic string, partition int"))
+    wrong = replicas.different(inside.join(places, ["topic", "partition"])).persist()
+    first = wrong.orderBy("topic", "partition", "first").limit(most)
+    return wrong.count(), list(map(replicas.sample, rows(first)))
 
 
 def _compared(copies: Copies, place: Place, held: Mapping[str, Log]) -> tuple[int, int]:
@@ -110,13 +113,16 @@ def _compared(copies: Copies, place: Place, held: Mapping[str, Log]) -> tuple[in
     return max(each.first if each.batches else high for each in held.values()), high
 
 
-def reasons(held: Mapping[Place, Mapping[str, Log]]) -> Iterator[Reason]:
-    """Yield why partitions cannot be judged: the best replica of each has damaged batches, or offsets are missing."""
+def reasons(held: Mapping[Place, Mapping[str, Log]], judged: Container[Place]) -> Iterator[Reason]:
+    """Yield why partitions cannot be judged: the best replica of each has damaged batches, or offsets are missing.
+
+    Offsets may be missing in partitions that are not in `judged`.
+    """
     best = {place: of[chosen(of)] for place, of in sorted(held.items())}
     for (topic, partition), log in best.items():
         if log.damaged is not None:
             yield _unknown(f"{topic}/{partition} offset {log.damaged}: the bytes do not have their CRC")
-    holed = [f"{topic}/{partition}" for (topic, partition), log in best.items() if log.holed]
+    holed = [f"{place[0]}/{place[1]}" for place, log in best.items() if log.holed and place in judged]
     if holed:
         shown = ", ".join(holed[:3]) + (", …" if len(holed) > 3 else "")
         yield _unknown(f"{len(holed)} partitions were not judged, since offsets are missing: {shown}")

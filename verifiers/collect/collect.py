@@ -75,7 +75,8 @@ def collect(
     spark = session(master)
     if masters.elsewhere(master):
         executors.check_folder(spark, folder.resolve())
-        executors.check_reads(spark, context.cluster.folder)
+        if logs.readable(context):
+            executors.check_reads(spark, context.cluster.folder)
     tables = folder.resolve() / "tables"
     tables.mkdir()
     admin, partitions = context.cluster.admin, judged(context)
@@ -111,20 +112,21 @@ def _fill(
     spark: SparkSession,
 ) -> Counter[str]:
     """Write the tables, and return the number of rows of each."""
-    counts, work = _steps(context, folder, facts, bootstrap, spark)
 
-    def done() -> None:
-        # One table is planned or finished while another one is read.
-        with ThreadPoolExecutor(len(work)) as threads, killed_when_interrupted():
-            for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
-                counts[name] += count
+    def done() -> Counter[str]:
+        with killed_when_interrupted():
+            counts, work = _steps(context, folder, facts, bootstrap, spark)
+            # One table is planned or finished while another one is read.
+            with ThreadPoolExecutor(len(work)) as threads:
+                for (name, _), count in zip(work, threads.map(lambda each: each[1](), work), strict=True):
+                    counts[name] += count
+        return counts
 
     pinned: list[dict[str, Any]] = facts["partitions"]
     read = [each for each in pinned if facts["mode"] == "full" or each["topic"] != context.names.input]
     total = sum(each["end"] - each["start"] for each in read)
     with Watch(spark, limit_s=_limit_s(context, pinned), again=False) as watch, reading.told(spark, say, total=total):
-        watch.run("collecting the topics", done)
-    return counts
+        return watch.run("collecting the topics", done)
 
 
 def _steps(
@@ -134,7 +136,7 @@ def _steps(
     pinned, full, tables = facts["partitions"], facts["mode"] == "full", folder.resolve() / "tables"
     counts: Counter[str] = Counter()
     work: list[Step] = []
-    if "log-access" in context.cluster.system.capabilities:
+    if logs.readable(context):
         work = logs.steps(spark, context, judged(context), facts, tables)
     outputs = read_outputs(spark, bootstrap, context, pinned, "read_committed", folder / "ledger")
     inputs = partial(read_inputs, spark, bootstrap, context, pinned)

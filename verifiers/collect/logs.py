@@ -20,6 +20,11 @@ _STATES = "__transaction_state"
 Step = tuple[str, Callable[[], int]]  # the name of a table, and what writes it and returns the number of its rows
 
 
+def readable(context: FaultContext) -> bool:
+    """Return whether the logs of the brokers of this system can be read."""
+    return "log-access" in context.cluster.system.capabilities
+
+
 def steps(
     spark: SparkSession, context: FaultContext, partitions: list[Partition], facts: dict[str, Any], tables: Path
 ) -> list[Step]:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record.tables import BATCHES
 
 _TASK_BYTES = 64 << 20  # a small run has one task then
@@ -42,7 +43,8 @@ class Replica:
 def read(spark: SparkSession, replicas: Iterable[Replica]) -> DataFrame:
     """Return the batches of these replicas, with the columns of the table `batches`.
 
-    A segment ends at the first batch that is not complete, or that has another message format than 2.
+    A segment ends at the first batch that is not complete, or that has another message format than 2. Raises BadInput
+    for a folder with a tab or a line break in its path.
     """
     return _scan(spark, replicas).select(*BATCHES.columns)
 
@@ -56,10 +58,15 @@ def read_with_ends(spark: SparkSession, replicas: Iterable[Replica]) -> DataFram
     return _scan(spark, replicas, ends="true")
 
 
+def _line(replica: Replica) -> str:
+    told = (replica.topic, replica.partition, replica.broker, int(replica.crcs), replica.folder.resolve())
+    line = "\t".join(map(str, told))
+    if line.count("\t") >= len(told) or len(line.splitlines()) > 1:
+        raise BadInput(f"{replica.folder}: allowed: a path without tabs and line breaks")
+    return line
+
+
 def _scan(spark: SparkSession, replicas: Iterable[Replica], **options: str) -> DataFrame:
-    lines = (
-        f"{each.topic}\t{each.partition}\t{each.broker}\t{int(each.crcs)}\t{each.folder.absolute()}"
-        for each in replicas
-    )
+    lines = list(map(_line, replicas))
     told = {"replicas": "\n".join(lines), "task_bytes": str(_TASK_BYTES), **options}
     return spark.read.format("onceproof.SegmentSource").options(**told).load()

@@ -16,7 +16,7 @@ the markers of the first decisions may be gone.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -53,7 +53,7 @@ class Decision:
 
     def within(self, read: Set[str]) -> "Decision":
         """Return the decision without the partitions whose logs were not read."""
-        return replace(self, partitions=once(self.partitions & read))
+        return replace(self, partitions=once(self.partitions.intersection(read)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)  # speed: as above
@@ -157,7 +157,7 @@ def _decision(row: Mapping[str, object], *, done: bool) -> Decision:
     )
 
 
-@cache
+@lru_cache(4_096)
 def once(partitions: frozenset[str]) -> frozenset[str]:
     """Return equal sets as the same object, since most transactions of a producer have the same partitions."""
     return partitions

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.tables import STATES
-from onceproof.verifiers.evidence import decisions, matching
+from onceproof.verifiers.evidence import decisions, matching, rules
 from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables, cached
 
-OFFSETS, COORDINATORS = "__consumer_offsets", "__transaction_state"
+OFFSETS = "__consumer_offsets"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ def matched(tables: Tables) -> Log:
         producer: [each.within(read) for each in sorted(mine, key=lambda each: each.offset)]
         for producer, mine in decided.items()
     }
-    lanes = list(matching.lanes(found, known, partial=tables.gone_from(COORDINATORS) > 0, cut=cut))
+    lanes = list(matching.lanes(found, known, partial=tables.gone_from(rules.COORDINATORS) > 0, cut=cut))
     everything = sorted((each.log, each.offset) for mine in known.values() for each in mine)
     return Log(lanes=lanes, numbers={place: number for number, place in enumerate(everything, 1)})
 

@@ -1,4 +1,4 @@
-"""Start the Spark session: one for each process, with the data source for topics.
+"""Start the Spark session: one for each process, with the data sources for topics and segments.
 
 spark = session()                                  local[2], 768 MiB
 spark = session("spark://host:7077")               a Spark cluster, with the same query plans
