@@ -177,6 +177,7 @@ def test_executors_that_do_not_start_are_refused(master: str, tmp_path: Path) ->
     assert "as soon as they start" in said and "they need Java 17 or later" in said
 
 
+@pytest.mark.long
 def test_a_command_says_so_in_one_line(master: str, share: Path, tmp_path: Path) -> None:
     """The settings ask for more memory than a worker has."""
     (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 64g\n")
