@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The images: a base with a Java runtime, Toxiproxy, Kafka on the base, and the request proxy on Kafka. Also the jars of
-# the default Kafka release and the source that reads topics in Spark.
+# the default Kafka release and the sources that read topics and logs in Spark.
 #
 # Where a registry answers, the base is pulled by its digest in harness/artifacts/hashes.json (BASE_IMAGE chooses another
 # one, without a digest unless it names one); where none answers, it is made from packages of Debian or Ubuntu. Toxiproxy
@@ -94,7 +94,7 @@ toxiproxy_image() {
 # What goes into Kafka's image and the topic source, to see that a newer onceproof needs new ones.
 inputs() {
   cat "$root"/compose/kafka/{Dockerfile,*.sh,log4j*} "$root"/harness/artifacts/{clients,images,jars}.py \
-    "$root"/verifiers/collect/{topics,internal}.py "$root"/verifiers/collect/java/{onceproof,log/onceproof}/* \
+    "$root"/verifiers/collect/{sources,internal}.py "$root"/verifiers/collect/java/{onceproof,log/onceproof}/* \
     "$root"/workloads/processes/java/onceproof/* | sha256sum
 }
 
@@ -112,9 +112,9 @@ kafka_image_and_jars() {
   "$python" -m onceproof.cli.main images >"$work/log" 2>&1 || failed "Kafka's image" "$work/log"
   "$python" -c '
 from onceproof.harness.artifacts import jars
-from onceproof.verifiers.collect import internal, topics
+from onceproof.verifiers.collect import internal, sources
 from onceproof.workloads.processes import observer
-topics.jars(), internal.jar(), observer.formatter(), jars.jdbc()' >"$work/log" 2>&1 || failed "the readers of topics" "$work/log"
+sources.jars(), internal.jar(), observer.formatter(), jars.jdbc()' >"$work/log" 2>&1 || failed "the readers of topics and logs" "$work/log"
   mkdir -p "$home"
   echo "$now" >"$stamp"
 }
