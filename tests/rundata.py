@@ -105,7 +105,7 @@ class RunData:
             (told, LEDGER.arrow, "ledger/sent-00000"),
             (self.batches, BATCHES.arrow, "tables/batches"),
             ([*self.commits, *self.other_commits], COMMITS.arrow, "tables/commits"),
-            (self.states, STATES.arrow, "tables/states"),
+            (sorted(self.states, key=lambda row: (row["log"], row["offset"])), STATES.arrow, "tables/states"),
         ):
             pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{name}.parquet")
         if self.load:

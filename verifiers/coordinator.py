@@ -39,8 +39,7 @@ SEQUENCES = {
 
 
 def _judge(tables: Tables) -> Judged:
-    log, states = spans.matched(tables), spans.states(tables)
-    open_at = decisions.ongoing(states)
+    log, open_at = spans.matched(tables), decisions.ongoing(spans.states(tables))
     told = {(each["topic"], each["partition"]) for each in tables.facts["open_transactions"] or ()}
     found: dict[str, list[Sample]] = {}
     incomplete = {(tables.topic(topic), partition) for topic, partition in completeness.incomplete(tables)}

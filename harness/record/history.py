@@ -23,6 +23,7 @@ from onceproof.harness.record.events import (
     Event,
     FaultTarget,
     HistoryBegins,
+    Invoked,
     Outcome,
     ProcessEvent,
     parse,
@@ -85,7 +86,7 @@ class History:
         """Begin a history. `redact` is applied to the texts of events that may quote a client or an exception."""
         self._redact = redact
         self._path, self._file = path, path.open("ab", buffering=0)
-        self._broken = False
+        self._broken = self._forgotten = False
         self.lost: HarnessError | None = None
         self._when_lost: Callable[[HarnessError], None] = lambda _: None
         self._changed = threading.Condition()
@@ -105,7 +106,8 @@ class History:
                 return entry
             if not self._broken:
                 self._write(entry.to_json().encode() + b"\n")
-            self._events.append(entry)
+            if not self._forgotten:
+                self._events.append(entry)
             self._changed.notify_all()
         for listener in self._listeners:
             listener(entry)
@@ -143,8 +145,14 @@ class History:
 
     def events(self) -> Events:
         """Return all events so far."""
+        with self._changed:  # nothing is appended while the file is read
+            return read(self._path) if self._forgotten else Events(self._events)
+
+    def forget(self) -> None:
+        """Keep the events in the file only, if it has all of them. Nothing may wait for an event from now on."""
         with self._changed:
-            return Events(self._events)
+            if self.lost is None:
+                self._events, self._forgotten = [], True
 
     def __len__(self) -> int:
         with self._changed:
@@ -200,6 +208,7 @@ def read(path: Path) -> Events:
 
 def _parse(lines: Iterable[str], where: str) -> Iterator[Event]:
     number = 0
+    called: dict[str, Invoked] = {}
     for number, line in enumerate(lines, 1):
         place = f"{where}: line {number}"
         if not line.endswith("\n"):
@@ -213,8 +222,13 @@ def _parse(lines: Iterable[str], where: str) -> Iterator[Event]:
         if number == 1 and (raw.get("event"), raw.get("schema_version")) != (HistoryBegins.kind, SCHEMA_VERSION):
             raise BadInput(f"{place}: expected a header with schema_version {SCHEMA_VERSION}")
         try:
-            yield parse(raw)
+            event = parse(raw)
         except ValueError as error:
             raise BadInput(f"{place}: {error}") from None
+        if isinstance(event, Invoked):
+            called[event.source] = event
+        elif isinstance(event, Outcome) and (call := called.pop(event.source, None)):
+            event = event.sharing(call)
+        yield event
     if not number:
         raise BadInput(f"{where}: line 1: expected a header with schema_version {SCHEMA_VERSION}")

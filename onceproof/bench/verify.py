@@ -75,6 +75,7 @@ class FillRun(Run):
                 deadline_s=_FILL_DEADLINE_S,
                 abort=self.workers.failures.check_started,
             )
+        self.history.forget()
 
     def _filler(self, worker: int) -> dict[str, Any]:
         """Return the configuration of one of the processes that fill the topics."""

@@ -203,6 +203,7 @@ class Run:
             self.history.append("harness", HarnessFailed(reason=crash))
         for witnessed in vacuity.witnessed(self.plan, self.history.events()):
             self.history.append("harness", witnessed)
+        self.history.forget()  # it may take as much memory as all else of the harness
         self.cluster.collect_logs(self.folder / "cluster", since_s=self._started_wall)
         from onceproof.verifiers.collect import collect
 

@@ -136,6 +136,7 @@ def audited(tmp_path: Path, *arguments: str) -> bytes:
     return (tmp_path / "found.json").read_bytes()
 
 
+@pytest.mark.long
 def test_log_directories_are_audited_elsewhere(master: str, share: Path, tmp_path: Path) -> None:
     late = committed() + batch(11, records(2), "none", sequence=10)
     for node in (1, 2):

@@ -82,7 +82,8 @@ _HEAD = """# Conditions
 Removing any one condition from a verifier must change the result for at least one mutant ([mutants](mutants.md)). `make
 conditions` removes them one by one and writes this table. A condition that no mutant needs has **nobody** in the last
 column, and the command fails. A condition of a module that reads the logs, pins offsets, waits until a run is at rest,
-or matches spans with decisions must change the result of a unit test instead, which the last column names.
+matches spans with decisions, or judges what is matched must change the result of a unit test instead, which the last
+column names.
 "(what is said of 16 together)" means that the reasons for `unknown` of 16 mutants in one folder change; "(fails: …)"
 means that a check raises. Lines marked `# speed` in the source decide how fast a verdict is reached and not which one,
 and are not removed. {judged} of {all} conditions have been judged.
@@ -151,6 +152,8 @@ class Judged:
     def probe(self, conditions: Sequence[Variant]) -> None:
         """Judge every folder once, to see where each of these conditions decides something."""
         wanted = {(each.module, each.number) for each in conditions if each.module not in TESTED}
+        if not wanted:
+            return
         self._probes = Probes(wanted, self._most or sys.maxsize)
         using = {name for module, _ in wanted for name in _own_first(module)[0]}
         folders = [(folder, len(names)) for folder, names, _ in self._packs]

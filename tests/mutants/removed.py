@@ -20,7 +20,7 @@ _LIMIT_S = 120
 # Module → its tests, in tests/unit.
 TESTED: Mapping[str, tuple[str, ...]] = {
     "evidence.alignment": ("test_decisions",),
-    "evidence.decisions": ("test_decisions",),
+    "evidence.decisions": ("test_decisions", "test_rules"),
     "evidence.matching": ("test_decisions",),
     "evidence.rules": ("test_rules",),
     "collect.commits": ("test_kafka_readers",),

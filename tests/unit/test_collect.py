@@ -40,8 +40,8 @@ def no_topic_is_read(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> No
 
         def __exit__(self, *_: object) -> None: ...
 
-        def run(self, what: str, work: Any) -> None:
-            work()
+        def run(self, what: str, work: Any) -> Any:
+            return work()
 
     monkeypatch.setattr(module, "Watch", Watch)
 

@@ -2,13 +2,16 @@
 
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from onceproof.harness.base.errors import BadInput, DeadlineError
+from onceproof.harness.base.errors import BadInput, DeadlineError, HarnessError
 from onceproof.harness.record import history
-from onceproof.harness.record.events import FaultBegins, Ready
+from onceproof.harness.record.events import FaultBegins, FaultInjected, Invoked, Outcome, Ready
 from onceproof.harness.record.history import History
 
 
@@ -78,3 +81,40 @@ def test_a_wait_ends_with_the_event_or_says_what_it_waited_for(tmp_path: Path) -
     with pytest.raises(DeadlineError, match=r"waited 0\.1 s for the impossible"):
         log.wait("the impossible", Ready, lambda event: False, deadline_s=0.1)
     log.close()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[History]:
+    with closing(History(tmp_path / "history.jsonl")) as opened:
+        yield opened
+
+
+def test_forgotten_events_are_read_from_the_file(written: History) -> None:
+    written.append("nemesis", FaultInjected(fault="0-kill", name="kill"))
+    before = written.events()
+    written.forget()
+    assert written.events() == before
+    after = written.append("nemesis", FaultInjected(fault="1-kill", name="kill"))
+    assert written.events() == (*before, after)
+
+
+def test_events_that_are_not_in_the_file_are_not_forgotten(written: History, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def full(_: bytes) -> None:
+        written.lost = HarnessError("no space left on the device")
+
+    monkeypatch.setattr(written, "_write", full)
+    written.append("nemesis", FaultInjected(fault="0-kill", name="kill"))
+    written.forget()
+    assert written.events().first(FaultInjected) is not None
+
+
+def test_an_outcome_shares_what_the_call_of_commit_read(written: History, tmp_path: Path) -> None:
+    told: dict[str, Any] = {"n": 1, "t": 1.0, "incarnation": 1, "transaction": 1, "records": 2}
+    written.append("worker-0", Invoked(**told, sources={"0": (0, 2)}, outputs={}))
+    written.append("worker-0", Outcome(**told, sources={"0": (0, 2)}, type="ok"))
+    written.append("worker-0", Invoked(**told, sources={"0": (2, 4)}, outputs={}))
+    written.append("worker-0", Outcome(**told, sources={"0": (2, 3)}, type="ok"))
+    _, call, same, other, differs = history.read(tmp_path / "history.jsonl")
+    assert isinstance(call, Invoked) and isinstance(same, Outcome) and same.sources is call.sources
+    assert isinstance(other, Invoked) and isinstance(differs, Outcome) and differs.sources == {"0": (2, 3)}

@@ -107,6 +107,12 @@ def test_a_marker_without_a_decision_is_said_with_its_span() -> None:
     }
 
 
+def test_aborts_are_said_so() -> None:
+    [(_, _, span)] = rules.problems(match(spans((COMMIT, 7, 1), (ABORT, 7, 1)), decided((COMMIT, 7))), {})
+    [(_, _, decision)] = rules.problems(match(spans((COMMIT, 7, 1)), decided((COMMIT, 7), (ABORT, 7))), {})
+    assert (span["kind"], decision["decision"]) == ("abort", "abort")
+
+
 def test_an_open_span_is_said_without_a_marker() -> None:
     [lane] = lanes({(PLACE, 1): [OPEN]}, {})
     [(_, _, details)] = rules.problems(lane, {})

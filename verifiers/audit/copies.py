@@ -69,7 +69,7 @@ def of_run(folder: Path, start: Callable[[], SparkSession]) -> Copies:
     size = (
         sum(path.stat().st_size for path in batches.glob("*.parquet")) if batches.is_dir() else batches.stat().st_size
     )
-    return Copies(batches=frame, size=size, states=decisions.rows(known), stopped=True, own=True)
+    return Copies(batches=frame, size=size, states=list(decisions.rows(known)), stopped=True, own=True)
 
 
 def _check_rows(folder: Path, found: int) -> None:

@@ -14,7 +14,7 @@ the markers of the first decisions may be gone.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -97,43 +97,40 @@ class Lane:
     unknown: int = 0
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a table `states`; equal names and equal sets of partitions are the same object."""
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table `states`, which are in the order of the coordinators' logs.
+
+    Equal names and equal sets of partitions are the same object.
+    """
     with pq.ParquetFile(path) as file:
-        return [
-            {
-                **row,
-                "transactional_id": intern(row["transactional_id"]),
-                "state": intern(row["state"]),
-                "partitions": once(frozenset(row["partitions"])),
-            }
-            for batch in file.iter_batches(_ROWS_AT_ONCE)
-            for row in batch.to_pylist()
-        ]
+        for batch in file.iter_batches(_ROWS_AT_ONCE):
+            for row in batch.to_pylist():
+                names = {name: intern(row[name]) for name in ("transactional_id", "state")}
+                yield {**row, **names, "partitions": once(frozenset(row["partitions"]))}
 
 
 def decisions(states: Iterable[Mapping[str, object]]) -> dict[int, list[Decision]]:
-    """Return the decisions by producer id, in the order of the coordinator's log; `states` are rows of that table.
+    """Return the decisions by producer id, in the order of the coordinator's log.
 
-    A coordinator that takes over a prepared transaction does not prepare it again, so each record is a decision.
+    `states` are rows of that table; those of a transactional id are in the order of their offsets. A coordinator that
+    takes over a prepared transaction does not prepare it again, so each record is a decision.
     """
-    of_id: dict[object, list[Mapping[str, object]]] = defaultdict(list)
-    for row in states:
-        of_id[row["transactional_id"]].append(row)
+    prepared: dict[object, Mapping[str, object]] = {}
     found: dict[int, list[Decision]] = defaultdict(list)
-    for rows in of_id.values():
-        rows.sort(key=_offset)
-        for place, row in enumerate(rows):
-            if row["state"] not in PREPARED:
-                continue
-            following = rows[place + 1] if place + 1 < len(rows) else None
-            decision = _decision(row, done=following is not None and following["state"] not in OPEN)
-            found[decision.producer_id].append(decision)
+
+    def decided(row: Mapping[str, object], *, done: bool) -> None:
+        decision = _decision(row, done=done)
+        found[decision.producer_id].append(decision)
+
+    for row in states:
+        name = row["transactional_id"]
+        if before := prepared.pop(name, None):
+            decided(before, done=row["state"] not in OPEN)
+        if row["state"] in PREPARED:
+            prepared[name] = row
+    for row in prepared.values():
+        decided(row, done=False)
     return found
-
-
-def _offset(row: Mapping[str, object]) -> int:
-    return _int(row["offset"])
 
 
 def _int(value: object) -> int:
@@ -152,7 +149,7 @@ def _decision(row: Mapping[str, object], *, done: bool) -> Decision:
         partitions=once(frozenset(partitions)),
         version=_int(row["version"] or 0),
         log=_int(row["log"]),
-        offset=_offset(row),
+        offset=_int(row["offset"]),
         done=done,
     )
 
@@ -166,8 +163,10 @@ def once(partitions: frozenset[str]) -> frozenset[str]:
 def ongoing(states: Iterable[Mapping[str, object]]) -> dict[tuple[int, str], str]:
     """Return (producer id, "topic/partition") → transactional id, for each transaction that is open at the end."""
     last: dict[object, Mapping[str, object]] = {}
-    for row in sorted(states, key=_offset):
-        last[row["transactional_id"]] = row
+    for row in states:
+        known = last.get(row["transactional_id"])
+        if known is None or _int(row["offset"]) > _int(known["offset"]):
+            last[row["transactional_id"]] = row
     found: dict[tuple[int, str], str] = {}
     for name, row in last.items():
         partitions = row["partitions"]

@@ -64,7 +64,8 @@ def older_coordinators(lanes: Sequence[Lane]) -> Iterator[tuple[str, int, Sample
     of: dict[tuple[str, int], dict[int, tuple[Span, Decision]]] = {}
     for lane in lanes:
         for span, decision in zip(lane.spans, lane.of, strict=True):
-            if span.marker is not None and decision is not None:
+            if decision is not None:
+                assert span.marker is not None  # a span belongs to a decision by its marker
                 of.setdefault((lane.place, decision.log), {})[span.marker] = span, decision
     for (at, _), markers in of.items():
         last = {decision.offset: marker for marker, (_, decision) in sorted(markers.items())}

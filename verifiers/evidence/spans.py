@@ -5,6 +5,7 @@ the leaders of the judged partitions, and of the groups' partitions of __consume
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.tables import STATES
 from onceproof.verifiers.evidence import decisions, matching, rules
 from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.spark import each_row, rows, small
 from onceproof.verifiers.evidence.tables import Tables, cached
 
 OFFSETS = "__consumer_offsets"
@@ -32,9 +33,8 @@ class Log:
         return self.numbers[decision.log, decision.offset]
 
 
-@cached
-def states(tables: Tables) -> list[dict[str, Any]]:
-    """Return the rows of the table `states`."""
+def states(tables: Tables) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table `states`, in the order of the coordinators' logs."""
     path = tables.folder / "tables" / "states.parquet"
     STATES.check([path])
     return decisions.rows(path)
@@ -93,7 +93,7 @@ def of_logs(batches: DataFrame) -> dict[tuple[str, int], list[Span]]:
         F.max("coordinator_epoch").alias("coordinator_epoch"),
     )
     found: dict[tuple[str, int], list[Span]] = defaultdict(list)
-    for row in rows(made):
+    for row in each_row(made):
         found[f"{row['topic']}/{row['partition']}", row["producer_id"]].append(_span(row))
     return found
 

@@ -175,7 +175,12 @@ def warm_up(master: str = "local[2]") -> None:
 
 
 def rows(frame: DataFrame) -> list[Row]:
-    """Return the rows of a small frame.
+    """Return the rows of a small frame."""
+    return list(each_row(frame))
+
+
+def each_row(frame: DataFrame) -> Iterator[Row]:
+    """Yield the rows of a frame, of which a part is in the memory of Python at a time.
 
     PySpark's own `collect` leaves its socket to the garbage collector, which then issues a warning.
     """
@@ -183,7 +188,7 @@ def rows(frame: DataFrame) -> list[Row]:
     answer, connection = local_connect_and_auth(port, secret)
     batches: Any = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
     with closing(connection), closing(answer):
-        return list(batches.load_stream(answer))
+        yield from batches.load_stream(answer)
 
 
 def let_go(spark: SparkSession) -> None:

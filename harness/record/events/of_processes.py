@@ -1,6 +1,6 @@
 """The events of the processes of a run: workers, the generator and the observers."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from onceproof.harness.record.events.base import Event, Placed, ProcessEvent, Range, WorkerEvent
 
@@ -110,6 +110,12 @@ class Outcome(OfTransaction):
 
     kind: ClassVar = "outcome"
     type: Literal["ok", "fail", "info"]
+
+    def sharing(self, call: Invoked) -> Self:
+        """Share `sources` with the call of commit before it if they are equal, so that they are in memory once."""
+        if self.sources == call.sources:
+            self.__dict__["sources"] = call.sources
+        return self
 
 
 class ClientError(ProcessEvent):
