@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from onceproof.verifiers.audit.audit import Audit
 
 _SHOWN = 10
-_BYTES_PER_S = 1_000_000  # two cores read a hundred times as many
 
 
 def add(subcommands: Any) -> None:
@@ -88,7 +87,7 @@ def _audit(options: argparse.Namespace, progress: Progress) -> Audit:
         read = copies.of_run(options.run, start)
     else:
         read = copies.of_directories(options.paths, start, stopped=options.stopped)
-    spark, limit = read.batches.sparkSession, limit_s(0) + read.size / _BYTES_PER_S
+    spark, limit = read.batches.sparkSession, limit_s(0, read_bytes=read.size)
     try:
         with (
             Watch(spark, limit_s=limit, again=False) as watch,

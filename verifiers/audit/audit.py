@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Finding, Reason, Verdict, decide
 from onceproof.verifiers import coordinator, replicas
 from onceproof.verifiers.audit.copies import Copies, Place
-from onceproof.verifiers.audit.logs import Log, chosen, divergence, logs, reasons
+from onceproof.verifiers.audit.logs import Log, chosen, divergence, logs, reasons, unknown
 from onceproof.verifiers.evidence import decisions, matching, rules, spans
 from onceproof.verifiers.evidence.decisions import Lane
 from onceproof.verifiers.evidence.rules import COORDINATORS, Sample
@@ -67,7 +67,7 @@ def audit(copies: Copies) -> Audit:
         done.findings.append(_finding("replica-divergence", first, differ))
     done.findings.sort(key=lambda each: each.cls)
     done.reasons += reasons(held, judged)
-    done.reasons += [_unknown(f"damaged: {each}") for each in (*_cut_off(copies), *copies.damaged)]
+    done.reasons += [unknown(f"damaged: {each}") for each in (*_cut_off(copies), *copies.damaged)]
     done.compared |= {
         "partitions": len(whole),
         "replicas": sum(map(len, held.values())),
@@ -97,10 +97,6 @@ def _judged(topic: str) -> bool:
     return topic not in (COORDINATORS, "__cluster_metadata", "__share_group_state")
 
 
-def _unknown(says: str) -> Reason:
-    return Reason(kind="indeterminate", says=says)
-
-
 def _of_replicas(copies: Copies, brokers: Mapping[Place, str]) -> DataFrame:
     """Return the batches of one replica of each of these partitions."""
     wanted = [(*place, broker) for place, broker in brokers.items()]
@@ -126,14 +122,14 @@ def _coordinators(
     }
     partial = copies.partial or _gone(held)
     cut = [place for place, at in named.items() if whole[at].first > 0]
-    open_at, unknown, late = decisions.ongoing(copies.states), 0, 0
+    open_at, unjudged, late = decisions.ongoing(copies.states), 0, 0
     lanes = list(matching.lanes(everything, decided, partial=partial, cut=cut))
     for lane in lanes:
-        unknown += lane.unknown
+        unjudged += lane.unknown
         topic, partition = named[lane.place]
         for cls, offset, details in rules.problems(lane, open_at):
             if partial and not lane.decisions:
-                unknown += 1
+                unjudged += 1
             elif not copies.stopped and _at_end(lane, offset):
                 late += 1
             else:
@@ -144,13 +140,13 @@ def _coordinators(
             found["zombie-write"].append({"topic": topic, "partition": partition, "offset": offset, **details})
         else:
             late += 1  # the marker may have been sent again behind the end of the copy
-    if unknown:
+    if unjudged:
         done.reasons.append(
-            _unknown(f"{unknown} transactions cannot be judged: states of transactional ids are missing")
+            unknown(f"{unjudged} transactions cannot be judged: states of transactional ids are missing")
         )
     if late:
         says = f"{late} transactions at the end of a log cannot be judged: the brokers ran when they were copied"
-        done.reasons.append(_unknown(says))
+        done.reasons.append(unknown(says))
     done.compared["spans"] = sum(map(len, everything.values()))
     done.compared["decisions"] = sum(map(len, decided.values()))
     return found

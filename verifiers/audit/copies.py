@@ -59,16 +59,14 @@ class Copies:
 def of_run(folder: Path, start: Callable[[], SparkSession]) -> Copies:
     """Read the tables of a run's folder. Raises BadInput when they are missing or damaged."""
     batches, known = (folder / "tables" / f"{name}.parquet" for name in ("batches", "states"))
-    for table, path in ((BATCHES, batches), (STATES, known)):
+    for path in (batches, known):
         if not path.exists():
             raise BadInput(f"{path}: no such file; `onceproof run` writes it when it reads the logs")
-        found = table.check([path])
-        if table is BATCHES:
-            _check_rows(folder, sum(footer.num_rows for footer in found.values()))
+    STATES.check([known])
+    footers = BATCHES.check([batches])
+    _check_rows(folder, sum(footer.num_rows for footer in footers.values()))
     frame = start().read.schema(BATCHES.spark).parquet(str(batches.absolute()))
-    size = (
-        sum(path.stat().st_size for path in batches.glob("*.parquet")) if batches.is_dir() else batches.stat().st_size
-    )
+    size = sum(path.stat().st_size for path in footers)
     return Copies(batches=frame, size=size, states=list(decisions.rows(known)), stopped=True, own=True)
 
 

@@ -121,12 +121,13 @@ def reasons(held: Mapping[Place, Mapping[str, Log]], judged: Container[Place]) -
     best = {place: of[chosen(of)] for place, of in sorted(held.items())}
     for (topic, partition), log in best.items():
         if log.damaged is not None:
-            yield _unknown(f"{topic}/{partition} offset {log.damaged}: the bytes do not have their CRC")
+            yield unknown(f"{topic}/{partition} offset {log.damaged}: the bytes do not have their CRC")
     holed = [f"{place[0]}/{place[1]}" for place, log in best.items() if log.holed and place in judged]
     if holed:
         shown = ", ".join(holed[:3]) + (", …" if len(holed) > 3 else "")
-        yield _unknown(f"{len(holed)} partitions were not judged, since offsets are missing: {shown}")
+        yield unknown(f"{len(holed)} partitions were not judged, since offsets are missing: {shown}")
 
 
-def _unknown(says: str) -> Reason:
+def unknown(says: str) -> Reason:
+    """Return a reason for which an audit does not know the answer."""
     return Reason(kind="indeterminate", says=says)

@@ -53,7 +53,6 @@ from onceproof.verifiers.evidence.spark import killed_when_interrupted, lives, s
 from onceproof.verifiers.evidence.tables import PLACE
 from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
 
-_BYTES_PER_S = 1_000_000  # two cores collect a hundred times as many
 _log = logging.getLogger(__name__)
 
 
@@ -186,4 +185,4 @@ def collect_hidden(context: FaultContext, folder: Path, *, master: str = "local[
 def _limit_s(context: FaultContext, pinned: list[dict[str, Any]]) -> float:
     """Return the limit for reading the topics, in seconds: that of the checks, and a second for each megabyte."""
     records: int = sum(max(0, each["high_watermark"] - each["start"]) for each in pinned)
-    return limit_s(records) + records * context.plan.scenario.workload.record_bytes / _BYTES_PER_S
+    return limit_s(records, read_bytes=records * context.plan.scenario.workload.record_bytes)

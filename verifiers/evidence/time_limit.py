@@ -29,6 +29,7 @@ from onceproof.verifiers.evidence.spark import kill
 VARIABLE = "ONCEPROOF_CHECK_LIMIT_S"
 _LEAST_S = 300.0  # a machine that others use as well may take a minute for a small run
 _ROWS_PER_S = 5_000  # a check of a run with a million inputs takes two cores about two seconds
+_BYTES_PER_S = 1_000_000  # two cores read a hundred times as many
 _MOST_S = 86_400.0
 _GRACE_S = 20.0  # for the tasks of a cancelled job to notice
 _EVERY_S = 0.2
@@ -157,8 +158,15 @@ def _raising(error: Exception) -> Callable[[], Any]:
     return fails
 
 
-def limit_s(rows: int) -> float:
-    """Return the limit of one check of a run with this many rows, in seconds. Raises BadInput for a bad variable."""
+def limit_s(rows: int, *, read_bytes: float = 0) -> float:
+    """Return the limit of one check of a run with this many rows, in seconds; one more for each megabyte that is read.
+
+    Raises BadInput for a bad variable.
+    """
+    return _of_rows(rows) + read_bytes / _BYTES_PER_S
+
+
+def _of_rows(rows: int) -> float:
     told = os.environ.get(VARIABLE)
     if not told:
         return _LEAST_S + rows / _ROWS_PER_S

@@ -1,6 +1,7 @@
 package onceproof;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
@@ -65,7 +66,7 @@ final class SegmentReader implements PartitionReader<InternalRow> {
         try {
             write();
         } catch (IOException error) {
-            throw new java.io.UncheckedIOException(piece.path() + ": " + error.getMessage(), error);
+            throw new UncheckedIOException(piece.path() + ": " + error.getMessage(), error);
         }
         return row.getRow();
     }

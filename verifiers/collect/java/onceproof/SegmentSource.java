@@ -5,6 +5,7 @@ import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -85,11 +86,10 @@ public final class SegmentSource extends Source {
         static Replica of(String line) {
             String[] told = line.split("\t", 5);
             ArrayList<String> segments = new ArrayList<>();
-            if (!Files.exists(Path.of(told[4]))) {
-                return new Replica(told[0], Integer.parseInt(told[1]), told[2], false, segments);
-            }
             try (DirectoryStream<Path> files = Files.newDirectoryStream(Path.of(told[4]), "*.log")) {
                 files.forEach(each -> segments.add(each.toString()));
+            } catch (NoSuchFileException none) {
+                // it has no segments
             } catch (IOException error) {
                 throw new UncheckedIOException(error);
             }
