@@ -114,8 +114,9 @@ def _must_commit_under(planned: PlannedFault[FaultSpec], plan: Plan, events: Eve
     if not plan.scenario.expect.commit_under_fault or _self_timed(planned, events):
         return False
     target = events.first(FaultTarget, fault=planned.id)
-    # No worker can commit while a fault affects the only one.
-    alone = plan.scenario.workload.workers == 1 and target is not None and target.role.startswith("worker-")
+    role = "" if target is None else target.role
+    # No worker can commit while a fault affects the only one, or the database to which all of them write.
+    alone = role == "database" or (plan.scenario.workload.workers == 1 and role.startswith("worker-"))
     return planned.spec.lasts_s >= LASTS_LONG_S and not alone
 
 

@@ -283,6 +283,23 @@ def test_less_load_than_was_asked_for_shows_less() -> None:
     assert "99" in reason.says
 
 
+@pytest.mark.parametrize(("target", "vacuous_"), [("database", False), ("broker-1", True)])
+def test_no_transaction_can_be_committed_while_the_database_is_down(target: str, vacuous_: bool) -> None:
+    workload = {"name": "database", "database": "postgresql", "records": 10}
+    stopped = {"name": "stop", "target": target, "at_s": 1, "lasts_s": 4}
+    plan = make(parse({"name": "x", "about": "x", "workload": workload, "faults": [stopped]}, where="test"), 1)
+    [fault] = plan.faults
+    told: list[dict[str, Any]] = [
+        {"at": 1.0, "event": "fault-target", "fault": fault.id, "role": target, "node": target},
+        {"at": 2.0, "event": "node-state", "fault": fault.id, "before": "running", "state": "exited", "exit_code": 0},
+        {"at": 2.0, "event": "fault-injected", "fault": fault.id, "name": "stop"},
+        {"at": 7.0, "event": "fault-healed", "fault": fault.id, "name": "stop"},
+        {"at": 8.0, "event": "outcome", "source": "worker-0", "type": "ok"},
+    ]
+    reasons = [each.says for each in vacuous(plan, Events(_event({"source": "nemesis", **each}) for each in told))]
+    assert reasons == [f"fault {fault.id}: no transaction was committed while it lasted"] * vacuous_
+
+
 def test_an_upgrade_has_its_image_before_the_workload_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[str] = []
     monkeypatch.setattr("onceproof.harness.artifacts.images.kafka", built.append)
