@@ -26,7 +26,7 @@ must then meet:
 A run in which the worker meets anything else is vacuous.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
@@ -114,24 +114,34 @@ class Zombie:
     def _succeeded(self, context: FaultContext, spec: ZombieSpec, lost: set[int]) -> str:
         """Return the worker that has committed on the zombie's partitions.
 
-        Empty when the zombie's offsets are pending, since no successor can commit before they are decided.
+        A zombie that was stopped during a rebalance had none; then it is any worker of the group that commits after the
+        zombie has left it. Empty when the zombie's offsets are pending, since no successor can commit before they are
+        decided.
         """
-        worker, since = spec.when.worker, len(context.history)
-        until(
-            f"the group to give the partitions of worker-{worker} to others: {sorted(lost)}",
-            lambda: lost <= self._partitions(context, lambda member: not context.workers.is_member(worker, member)),
-            deadline_s=spec.lasts_s,
-        )
+        worker, names, since = spec.when.worker, context.names, len(context.history)
+        if lost:
+            until(
+                f"the group to give the partitions of worker-{worker} to others: {sorted(lost)}",
+                lambda: lost <= self._partitions(context, worker, of_others=True),
+                deadline_s=spec.lasts_s,
+            )
+        else:
+            until(
+                f"worker-{worker} to be no member of its group",
+                lambda: not any(context.workers.is_member(worker, each) for each in self._members(context, worker)),
+                deadline_s=spec.lasts_s,
+            )
+            since = len(context.history)
         if spec.pending:
             context.aborted.wait(_PENDING_S)
             return ""
-        commit = context.wait(
-            f"a successor's commit on one of {sorted(lost)}",
-            Outcome,
-            lambda event: _commits(event, lost) and event.worker != worker,
-            deadline_s=spec.lasts_s,
-            since=since,
-        )
+
+        def succeeds(event: Outcome) -> bool:
+            other = event.worker != worker and names.read_by(event.worker) == names.read_by(worker)
+            return other and (_commits(event, lost) if lost else event.type == "ok")
+
+        where = f"on one of {sorted(lost)}" if lost else "in its group"
+        commit = context.wait(f"a successor's commit {where}", Outcome, succeeds, deadline_s=spec.lasts_s, since=since)
         return commit.source
 
     def _timed_out(self, context: FaultContext, spec: ZombieSpec) -> str:
@@ -181,7 +191,7 @@ class Zombie:
         return None
 
     def _assigned(self, context: FaultContext, spec: ZombieSpec) -> list[int]:
-        """Return the input partitions that the group has assigned to the worker, in order.
+        """Return the partitions that the group has assigned to the worker, in order.
 
         A worker without partitions, as during a rebalance, cannot be seen to lose them. Where no fencing error will
         show that it was a zombie, this waits for an assignment. Raises DeadlineError after ten seconds.
@@ -189,22 +199,28 @@ class Zombie:
         worker = spec.when.worker
 
         def assigned() -> list[int]:
-            return sorted(self._partitions(context, lambda member: context.workers.is_member(worker, member)))
+            return sorted(self._partitions(context, worker, of_others=False))
 
         if spec.fenced != "never" or "session" not in spec.past:
             return assigned()
         return until(f"worker-{worker} to have a partition of its group", assigned, deadline_s=_ASSIGNED_DEADLINE_S)
 
-    @staticmethod
-    def _partitions(context: FaultContext, matches: Callable[[Member], bool]) -> set[int]:
-        """Return the input partitions of the group's members that satisfy `matches`."""
+    def _partitions(self, context: FaultContext, worker: int, *, of_others: bool) -> set[int]:
+        """Return the partitions of a worker, or of the other members of its group, of the topic that they read."""
+        _, read = context.names.read_by(worker)
         return {
             partition
-            for member in context.cluster.admin.members(context.names.group)
-            if matches(member)
+            for member in self._members(context, worker)
+            if context.workers.is_member(worker, member) != of_others
             for topic, partition in member.partitions
-            if topic == context.names.input
+            if topic == read
         }
+
+    @staticmethod
+    def _members(context: FaultContext, worker: int) -> list[Member]:
+        """Return the members of the worker's group."""
+        group, _ = context.names.read_by(worker)
+        return context.cluster.admin.members(group)
 
 
 def _commits(event: Outcome, partitions: set[int]) -> bool:

@@ -44,6 +44,10 @@ class Names:
         first, second = (self.group, self.input), self.intermediate_topic
         return (first, (f"{self.group}-{second}", self.topic(second))) if second else (first,)
 
+    def read_by(self, worker: int) -> tuple[str, str]:
+        """Return the group of a worker and the topic that it reads; in a chain, every second worker has the second."""
+        return self.read[worker % len(self.read)]
+
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups of workers, in the order of `read`."""
