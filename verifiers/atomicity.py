@@ -33,11 +33,12 @@ from onceproof.harness.record.events import AtPhase, WentOn
 from onceproof.harness.record.results import Finding
 from onceproof.verifiers import completeness
 from onceproof.verifiers.evidence import bare, fingerprints
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.fingerprints import SPAN
 from onceproof.verifiers.evidence.spark import small, unless_empty
-from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables
 
 CLAIM = "the outputs of each transaction are all visible or all hidden, and no output of an aborted one is visible"
 # Batches and manifests are joined by buckets of this many offsets, so that a join on a range is one on equal buckets.

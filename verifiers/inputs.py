@@ -24,10 +24,11 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers import completeness
 from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import INPUT_TOPIC, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding
 from onceproof.verifiers.evidence.spark import rows, unless_empty
-from onceproof.verifiers.evidence.tables import Tables, cached
+from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "every acknowledged input that no fault deleted is unchanged at its offset"
 _LOST = ("number", "partition", "offset", "found")

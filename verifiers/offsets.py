@@ -29,10 +29,11 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Finding, Reason
 from onceproof.verifiers import atomicity, inputs, protection, zombies
 from onceproof.verifiers.evidence import causes, fingerprints, membership, suspects
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COMMITTED, COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
 from onceproof.verifiers.evidence.spark import rows, unless_empty
-from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached, over_earlier
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, over_earlier
 
 CLAIM = "committed offsets and visible outputs cover the same inputs, for each transaction and at rest"
 _CLASS = "offset-divergence"

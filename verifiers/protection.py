@@ -20,10 +20,11 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding
 from onceproof.verifiers.evidence import bare, membership
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, TRANSACTIONAL, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position, told
 from onceproof.verifiers.evidence.spark import unless_empty
-from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables
 
 CLAIM = "every output and every committed offset is in the transaction in which the pipeline claims to put it"
 _SAYS_OUTPUTS = "outputs are outside of the transaction in which the pipeline claims to put them"

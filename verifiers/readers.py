@@ -20,10 +20,11 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers import atomicity, completeness
 from onceproof.verifiers.evidence import fingerprints
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, OBSERVER, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place
 from onceproof.verifiers.evidence.spark import unless_empty
-from onceproof.verifiers.evidence.tables import PLACE, Tables, cached
+from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 CLAIM = "every record that the live observer read is unchanged at its offset when the run is at rest"
 

@@ -42,7 +42,8 @@ from onceproof.harness.record.events import (
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import CheckResult, Mode, Reason, Results, decide
 from onceproof.verifiers import levels, lints
-from onceproof.verifiers.evidence import model_sql, reading
+from onceproof.verifiers.evidence import executors, model_sql, reading
+from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
 from onceproof.verifiers.evidence.tables import Tables
@@ -60,14 +61,17 @@ def verify(
     look: Callable[[], None] | None = None,
     checks: Sequence[str] = (),
     say: Callable[[str], None] | None = None,
+    at: str | None = None,
 ) -> Results:
     """Judge a run's folder and write its results.json.
 
-    `say` is told how many records have been read, every two seconds; a check may read the same records again.
+    `say` is told how many records have been read, every two seconds; a check may read the same records again. `at` is
+    the URI of a copy of the folder, if Spark's executors do not share its path.
     `look` reads the records that a read_committed reader does not see. It is called at most once, when a finding asks
     for these records. `checks` names checks to run in addition to the registered ones, as FILE.py:NAME. Raises BadInput
-    when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has no tables, and
-    OSError when the results cannot be written; earlier results then stay whole.
+    when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has no tables,
+    HarnessError when executors cannot read the folder, and OSError when the results cannot be written; earlier results
+    then stay whole.
     """
     added = all_checks(checks)
     if not (folder / "tables").is_dir():
@@ -84,7 +88,9 @@ def verify(
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if kept is not None:  # damaged tables prove nothing
-        tables = Tables(folder, session(master), planned, events, look=look)
+        tables = Tables(folder, session(master), planned, events, look=look, at=at)
+        if masters.elsewhere(master):
+            executors.check_run(tables.spark, tables.at("plan.json"))
         limit = limit_s(sum(tables.facts["rows"].values()))
         try:
             model_sql.check(tables.spark, tables.workload, folder)

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
-from onceproof.cli import machine, terminal
+from onceproof.cli import terminal
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import BadInput
-from onceproof.harness.base.progress import Progress
 from onceproof.harness.base.text import shown
 from onceproof.harness.record.results import Results
 
@@ -32,37 +30,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*(escape(shown(each)) for each in row))
     terminal.console().print(table)
-
-
-def verify(options: argparse.Namespace) -> int:
-    """Judge a run's folder again, print the verdict, and write its report."""
-    run_folder(options.run)
-    from onceproof.report import report
-    from onceproof.report.documents import JudgedRun
-    from onceproof.suite import preflight
-
-    machine.check(options)
-    from onceproof.verifiers.verify import verify
-
-    preflight.machine(options.spark_master)
-    try:
-        with Progress(quiet=machine.alone(options)) as progress:
-            results = verify(options.run, master=options.spark_master, checks=options.check, say=progress.far)
-    except OSError as error:  # such as a full disk: what was found is not recorded, so it is no verdict
-        say(_line(f"{options.run.absolute().name}: unknown: harness-error: {error}"))
-        return FAILED
-    told = ""
-    try:
-        told = str(report.write(options.run))
-    except Exception as error:  # the verdict does not depend on the report
-        problem = _line(f"the report was not written: {type(error).__name__}: {error}")
-    else:
-        problem = ""
-    if not machine.alone(options):
-        print_results(results)
-        say(problem or f"report: {told}")
-    machine.write_json(options, asdict(JudgedRun(folder=str(options.run), report=told, results=results)))
-    return status(results)
 
 
 def report(options: argparse.Namespace) -> int:
@@ -171,7 +138,7 @@ def status(results: Results) -> int:
     return AS_EXPECTED if results.as_expected else NOT_AS_EXPECTED
 
 
-def _line(text: str) -> str:
+def line(text: str) -> str:
     """Return a text of others in one line."""
     return " ".join(shown(text).split())
 

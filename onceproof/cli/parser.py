@@ -18,7 +18,6 @@ from onceproof.cli import (
     init,
     lint,
     listing,
-    machine,
     matrix,
     run,
     serve,
@@ -26,6 +25,7 @@ from onceproof.cli import (
     soak,
     spark,
     trace,
+    verify,
 )
 from onceproof.cli.commands import BAD_INPUT
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
@@ -72,24 +72,10 @@ def parser() -> argparse.ArgumentParser:
     serve.add(subcommands)
     analysis.add(subcommands)
     spark.add(subcommands)
-    for name, says, command in (
-        ("verify", "judge a run's folder again, without a cluster", commands.verify),
-        ("report", "write a run's report again", commands.report),
-    ):
-        again = subcommands.add_parser(name, help=says)
-        again.add_argument("run", type=Path, help="a run's folder")
-        again.add_argument("--spark-master", default="local[2]", help="Spark master that judges (default: local[2])")
-        again.set_defaults(command=command)
-        if command is commands.verify:
-            machine.add_json(again, "the run with its results")
-            again.add_argument(
-                "--check",
-                action="append",
-                default=[],
-                metavar="FILE.py:NAME",
-                help="load this check and run it, too; no file that the run's folder names is loaded",
-            )
-
+    verify.add(subcommands)
+    report = subcommands.add_parser("report", help="write a run's report again")
+    report.add_argument("run", type=Path, help="a run's folder")
+    report.set_defaults(command=commands.report)
     app.add(subcommands)
     lint.add(subcommands)
     battery.add(subcommands)

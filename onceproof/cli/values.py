@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from onceproof.harness.artifacts.clients import CLIENT
@@ -25,6 +26,18 @@ def between(low: int, high: int) -> Callable[[str], int]:
 
 positive, records, seed = between(1, 100_000), between(1, 1_000_000_000), between(0, 2**63 - 1)
 number = between(0, 10**12 - 1)
+
+
+def place(text: str) -> Path | str:
+    """A folder on this machine, or a URI of one that Hadoop's file systems read, which stays a text."""
+    return uri(text) if "://" in text else Path(text)
+
+
+def uri(text: str) -> str:
+    """A URI of a folder, without the slash at its end."""
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s?#]*/?[^\s?#]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r:.80}: allowed: SCHEME://…/FOLDER, such as s3a://bucket/runs")
+    return text.rstrip("/")
 
 
 def hours(text: str) -> float:

@@ -55,6 +55,7 @@ MODULES = (
     "coordinator",
     "evidence.bare",
     "evidence.causes",
+    "evidence.facts",
     "evidence.fingerprints",
     "evidence.membership",
     "evidence.spans",

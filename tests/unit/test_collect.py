@@ -18,6 +18,7 @@ from onceproof.verifiers.collect.collect import collect
 from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from onceproof.verifiers.collect.written import write
+from onceproof.verifiers.evidence import executors
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
 
@@ -143,6 +144,21 @@ def test_the_logs_of_this_run_become_rows(tmp_path: Path, mode: str) -> None:
     [commit] = rows(tmp_path / "run", "commits")
     assert (commit["topic"], commit["position"], commit["worker"]) == (still.names.input, 10, 0)
     assert manifest.damage(tmp_path / "run") == []
+
+
+@pytest.mark.parametrize("capabilities", [("log-access", "transaction-state"), ("transaction-state",)])
+def test_executors_elsewhere_are_asked_for_the_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capabilities: tuple[str, ...]
+) -> None:
+    asked: list[Path] = []
+    for check in ("check_folder", "check_reads"):
+        monkeypatch.setattr(executors, check, lambda _, folder: asked.append(folder))
+    still = StillContext(logs={}, capabilities=capabilities)
+    cluster: Any = still.context.cluster
+    cluster.folder, cluster.log_dirs = tmp_path / "cluster", lambda: logs(tmp_path / "data", still)
+    collected(still, tmp_path / "run", master="yarn")
+    reads = "log-access" in capabilities
+    assert asked == [tmp_path / "run", *([tmp_path / "cluster"] if reads else [])]
 
 
 @pytest.mark.parametrize(

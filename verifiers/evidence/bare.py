@@ -3,8 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.spark import unless_empty
-from onceproof.verifiers.evidence.tables import PLACE, Tables, cached
+from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 
 @cached

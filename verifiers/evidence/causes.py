@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.verifiers import atomicity, inputs, readers, zombies
-from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, cached
+from onceproof.verifiers.evidence.cached import cached
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables
 
 KEY = ["topic", "number"]
 

@@ -84,6 +84,25 @@ def check_folder(spark: SparkSession, folder: Path) -> None:
         )
 
 
+def check_run(spark: SparkSession, file: str) -> None:
+    """Raise HarnessError unless executors can read a file of a run folder, by its path or its URI."""
+    try:
+        spark.read.text([file] * _tasks(spark)).count()
+    except Exception as error:
+        raise HarnessError(
+            f"{file}: executors cannot read it: {_cause(error)}; allowed: a run folder that has the same path on "
+            "the driver and on every executor, or --storage URI"
+        ) from error
+
+
+def _cause(error: Exception) -> str:
+    """Return the first line of what caused an error of Spark's at first."""
+    java: Any = getattr(error, "java_exception", None)
+    while java is not None and java.getCause() is not None:
+        java = java.getCause()
+    return in_a_line(error) if java is None else str(java.toString()).partition("\n")[0]
+
+
 def check_reads(spark: SparkSession, folder: Path) -> None:
     """Raise HarnessError unless executors can read a folder that is here, at the same path."""
     tasks = _tasks(spark)

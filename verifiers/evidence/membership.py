@@ -20,7 +20,8 @@ from pyspark.sql import functions as F
 
 from onceproof.verifiers import atomicity
 from onceproof.verifiers.evidence import spans, suspects
-from onceproof.verifiers.evidence.tables import TRANSACTION, Tables, cached
+from onceproof.verifiers.evidence.cached import cached
+from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
 
 _BUCKET = 4096  # offsets; ranges and batches are joined by equal buckets
 

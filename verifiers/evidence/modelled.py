@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from onceproof.harness.model.contract import Contract
 from onceproof.harness.record.tables import CONTENTS, LOAD
 from onceproof.verifiers.evidence import views
-from onceproof.verifiers.evidence.tables import PLACE, Tables, cached
+from onceproof.verifiers.evidence.cached import cached
+from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 _FIELD = "get_json_object(value, '$.{}')"
 

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.tables import STATES
 from onceproof.verifiers.evidence import decisions, matching, rules
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
 from onceproof.verifiers.evidence.spark import each_row, rows, small
-from onceproof.verifiers.evidence.tables import Tables, cached
+from onceproof.verifiers.evidence.tables import Tables
 
 OFFSETS = "__consumer_offsets"
 

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 from onceproof.harness.model.workload import one_on_each
 from onceproof.verifiers import inputs
 from onceproof.verifiers.evidence import causes, fingerprints, modelled, views
+from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.causes import KEY
 from onceproof.verifiers.evidence.spark import rows, unless_empty
-from onceproof.verifiers.evidence.tables import Tables, cached
+from onceproof.verifiers.evidence.tables import Tables
 
 _PAYLOAD = [*KEY, "digest", "partition"]
 _NONE = -1  # the offset of an input that the ledger does not have, or of an output without a header

@@ -11,22 +11,14 @@ acknowledged: it cannot detect an input that was lost, changed or written by ano
 ledger calls `info` explains at most one output.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, wraps
 from pathlib import Path
-from threading import RLock
-from typing import Any, TypeVar
+from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from onceproof.harness.model import declaration
 from onceproof.harness.model.plan import Plan
-from onceproof.harness.model.workload import Declaration
-from onceproof.harness.record import collected
-from onceproof.harness.record.events import DeletedTo, Event, Outcome, ProcessEvent, RecordsDeleted
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.provenance import parts_sql
 from onceproof.harness.record.results import SAMPLES_MAX
@@ -37,47 +29,16 @@ from onceproof.harness.record.tables import (
     LEDGER,
     OBSERVED,
     OUTPUTS,
-    STATES,
     TRANSACTIONS,
-    Table,
 )
 from onceproof.verifiers.evidence import master as masters
+from onceproof.verifiers.evidence.cached import cached
+from onceproof.verifiers.evidence.facts import Facts
 from onceproof.verifiers.evidence.spark import rows, small
-from onceproof.verifiers.evidence.time_limit import computed
 
-_UNITS = {"commits": "committed offsets", "observed": "observed records"}
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by a few Spark tasks than by many
 TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
-
-
-Result = TypeVar("Result")
-
-
-def cached(function: Callable[["Tables"], Result]) -> Callable[["Tables"], Result]:
-    """Compute a function of the tables once for each Tables, since several checks call it in threads of their own.
-
-    Cached functions must not call each other in a circle: two threads would then wait for each other forever.
-    """
-
-    @wraps(function)
-    def once(tables: "Tables") -> Result:
-        with tables.locks.setdefault(function, RLock()):
-            if function not in tables.results:  # speed
-                tables.results[function] = computed(partial(function, tables))
-            found: Result = tables.results[function]()
-            return found
-
-    return once
-
-
-def _without_offset(part: Path, footer: Any) -> int:
-    """Return the number of rows without an offset in a file of the ledger, from its footer if that has statistics."""
-    column = footer.schema.names.index("offset")
-    told = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
-    if all(each is not None and each.has_null_count for each in told):  # speed
-        return sum(each.null_count for each in told)
-    return int(pq.read_table(part, columns=["offset"])["offset"].null_count)
 
 
 def over_earlier(lane: Sequence[str], order: str) -> str:
@@ -85,11 +46,12 @@ def over_earlier(lane: Sequence[str], order: str) -> str:
     return f"OVER (PARTITION BY {', '.join(lane)} ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 
 
-class Tables:
+class Tables(Facts):
     """The tables, plan and history of a run's folder.
 
     `samples_max` is the number of samples that a finding keeps; tests that compare every coordinate ask for more.
-    `look` reads the hidden records from the topics; None if the cluster is gone. Raises BadInput when a table is
+    `look` reads the hidden records from the topics; None if the cluster is gone. `at` is the URI of a copy of the
+    folder that Spark reads; None if Spark reads the folder itself. Raises BadInput when a table is
     missing, or has another schema version or other columns.
     """
 
@@ -102,18 +64,11 @@ class Tables:
         *,
         samples_max: int = SAMPLES_MAX,
         look: Callable[[], None] | None = None,
+        at: str | None = None,
     ) -> None:
-        self.folder, self.spark, self.samples_max = folder.resolve(), spark, samples_max
-        self.plan, self.events = planned, events
-        self.facts: Mapping[str, Any] = collected.read(folder, missing="the run ended before its tables were collected")
-        for table, name in ((BATCHES, "batches"), (COMMITS, "commits"), (STATES, "states")):
-            table.check(folder.glob(f"tables/{name}.parquet"))
-        self.results: dict[Any, Any] = {}
-        self.locks: dict[Any, RLock] = {}
-        self.look = look
-        self.workload: Declaration = declaration.read(folder)
-
-    # Frames
+        super().__init__(folder, planned, events)
+        self.spark, self.samples_max, self.look = spark, samples_max, look
+        self._at = str(self.folder) if at is None else at
 
     @property
     @cached
@@ -140,12 +95,6 @@ class Tables:
     def ledger(self) -> DataFrame:
         """Return the inputs that the generator sent: number, partition, offset (may be null), digest, acknowledged."""
         return self.parquet("ledger/sent-*.parquet", LEDGER.spark)
-
-    @property
-    @cached
-    def ledger_files(self) -> dict[Path, Any]:
-        """Return the files of the ledger, each with its Parquet footer. Raises BadInput when one of them is damaged."""
-        return LEDGER.check(self.folder.glob("ledger/sent-*.parquet"))
 
     @property
     @cached
@@ -229,15 +178,9 @@ class Tables:
         Columns: worker, incarnation, transaction, event (begin, invoke, outcome), type, sources, outputs, t (seconds
         of the same clock as the observer's `at`).
         """
-        told = self.spark.read.schema(TRANSACTIONS.spark).json(str(self.folder / "history.jsonl"))
+        told = self.spark.read.schema(TRANSACTIONS.spark).json(self.at("history.jsonl"))
         mine = told.where("event IN ('begin', 'invoke', 'outcome')")  # speed: other events do not say how one ended
         return self.gathered(mine.withColumn("worker", F.substring("source", 8, 9).cast("int")).drop("source"))
-
-    @property
-    @cached
-    def unplaced(self) -> int:
-        """Return the number of inputs for which the ledger has no offset."""
-        return sum(_without_offset(part, footer) for part, footer in self.ledger_files.items())
 
     @property
     @cached
@@ -266,77 +209,12 @@ class Tables:
         """Return `positions` as a small frame: partition, position."""
         return small(self.spark, list(self.positions.items()), "partition int, position bigint")
 
-    @property
-    @cached
-    def numbered(self) -> dict[tuple[str, int | None], Counter[int]]:
-        """Return how often each number occurs among the events that a process (source, incarnation) reported."""
-        found: dict[tuple[str, int | None], Counter[int]] = {}
-        for each in self.events.of(ProcessEvent):
-            if each.n is not None:
-                found.setdefault(each.process, Counter())[each.n] += 1
-        return found
-
-    @property
-    @cached
-    def untold(self) -> frozenset[tuple[int, int]]:
-        """Return the workers' processes (worker, incarnation) of which events are missing, by the events' numbers.
-
-        Nothing may be concluded from an event that such a process did not report.
-        """
-        return frozenset(
-            (int(source.removeprefix("worker-")), incarnation)
-            for (source, incarnation), counted in self.numbered.items()
-            if incarnation is not None and len(counted) < max(counted)
-        )
-
-    # Facts
-
-    @property
-    def full(self) -> bool:
-        """Return whether the input topic was read."""
-        return bool(self.facts["mode"] == "full")
-
-    @property
-    def pinned(self) -> Sequence[dict[str, Any]]:
-        """Return the judged partitions: topic, partition, start, end (the LSO), high_watermark, leader, replicas."""
-        found: list[dict[str, Any]] = self.facts["partitions"]
-        return found
-
-    @property
-    def input_topic(self) -> str:
-        """Return the name of the input topic on the cluster; its partitions are the first ones in `pinned`."""
-        name: str = self.pinned[0]["topic"]
-        return name
-
-    @property
-    def from_the_first(self) -> bool:
-        """Return whether every input partition has log start 0, so that no input was deleted."""
-        return not any(each["start"] for each in self.pinned if each["topic"] == self.input_topic)  # speed
-
-    @property
-    def lane(self) -> str:
-        """Return Spark SQL for the partition in which an output is compared; -1 if it may be in any."""
-        return "partition" if self.workload.placed else "-1"  # as `Declaration.expected` has it
-
-    def topic(self, role: str) -> str:
-        """Return the name on the cluster of a topic, from the workload's own name of it."""
-        return self.input_topic.removesuffix("input") + role
-
-    def role(self, topic: str) -> str:
-        """Return the workload's own name of a topic."""
-        return topic.removeprefix(self.topic(""))
-
     def role_of(self, topic: Column) -> Column:
         """Return `role` as a column. A known topic becomes a literal, so that no string is made for each row."""
         role = F.substring(topic, len(self.topic("")) + 1, 1_000)
         for name in {each["topic"] for each in self.pinned}:
             role = F.when(topic == name, self.role(name)).otherwise(role)  # speed
         return role
-
-    @property
-    def input_ends(self) -> dict[int, int]:
-        """Return the high watermark of each input partition."""
-        return {each["partition"]: each["high_watermark"] for each in self.pinned if each["topic"] == self.input_topic}
 
     @property
     @cached
@@ -351,49 +229,6 @@ class Tables:
             last = done.groupBy("partition").agg(F.max("offset").alias("offset"))
             return {row["partition"]: row["offset"] + 1 for row in rows(last)}
         return {e["partition"]: e["offset"] for e in self.facts["positions"] if e["topic"] == self.input_topic}
-
-    def gone_from(self, topic: str) -> int:
-        """Return how many records are gone from the partitions of an internal topic that were read."""
-        return sum(each["compacted"] + each["start"] for each in self.facts["internal"] if each["topic"] == topic)
-
-    @property
-    @cached
-    def _sizes(self) -> dict[str, int]:
-        return {
-            "inputs": sum(footer.num_rows for footer in self.ledger_files.values()),
-            "outputs": self.facts["rows"]["outputs"],
-            "transactions": len(self.events.of(Outcome)),
-            "batches": self._rows(BATCHES, "tables/batches.parquet"),
-            "commits": self._rows(COMMITS, "tables/commits.parquet"),
-            "observed": self._rows(OBSERVED, "ledger/*/observed-*.parquet"),
-            "partitions": len(self.pinned),
-            "offsets": sum(max(0, each["end"] - each["start"]) for each in self.pinned),
-            "replicas": sum(len(each["replicas"]) for each in self.pinned),
-        }
-
-    def _rows(self, table: Table, files: str) -> int:
-        return sum(footer.num_rows for footer in table.check(self.folder.glob(files)).values())
-
-    def sizes(self, *units: str) -> dict[str, int]:
-        """Return the number of things of each unit in the run, for checks that compare all of them.
-
-        The units are inputs, outputs, transactions, batches (of all replicas), commits (committed offsets), observed
-        (records), partitions, offsets and replicas. Raises KeyError for any other unit.
-        """
-        return {_UNITS.get(unit, unit): self._sizes[unit] for unit in units}
-
-    @property
-    def deletes(self) -> list[DeletedTo]:
-        """Return the input partitions whose records a fault deleted, with committed offset and low watermark."""
-        return self.deletes_of("input")
-
-    def reads_input(self, event: Event) -> bool:
-        """Return whether the worker of an event reads the input topic; in a chain, every second one does not."""
-        return not self.workload.intermediate_topic or event.worker % 2 == 0
-
-    def deletes_of(self, role: str) -> list[DeletedTo]:
-        """Return the partitions of a topic, by the workload's own name of it, whose records a fault deleted."""
-        return [mark for each in self.events.of(RecordsDeleted, topic=role) for mark in each.partitions]
 
     def gathered(self, frame: DataFrame) -> DataFrame:
         """Keep a frame in memory that is much smaller than the outputs.
@@ -425,4 +260,8 @@ class Tables:
 
     def parquet(self, name: str, schema: str) -> DataFrame:
         """Return a table of the folder, by the name of its file or a pattern of such names; `schema` is Spark's DDL."""
-        return self.spark.read.schema(schema).parquet(str(self.folder / name))
+        return self.spark.read.schema(schema).parquet(self.at(name))
+
+    def at(self, name: str) -> str:
+        """Return where Spark reads a file of the folder, by its name."""
+        return f"{self._at}/{name}"

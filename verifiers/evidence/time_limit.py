@@ -3,7 +3,7 @@
 A workload's model and a check of one's own are SQL that anybody may write, such as a cross join of a million inputs
 with themselves. Each check has a limit, which grows with the run's rows. When it has passed, all jobs are cancelled,
 since a query that does not end also takes the cores that the others wait for. The checks that were not done then run
-again, one at a time; one that passes its limit alone is `not judged`. What several checks share (`tables.cached`) is
+again, one at a time; one that passes its limit alone is `not judged`. What several checks share (`cached`) is
 not tried again for the next one. A query that goes on after its job was cancelled, such as one that is still being
 planned, is ended together with Spark's process.
 
