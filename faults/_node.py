@@ -4,6 +4,7 @@ The evidence is the state of the node's container, as the container engine repor
 fault that had no effect is thereby recognised, and the run is then vacuous.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
@@ -98,13 +99,18 @@ def not_ended(fault: PlannedFault[BrokerSpec], events: Events) -> str | None:
     return not_in_state("exited", fault, events)
 
 
-def draw_node(chance: Chance) -> Mapping[str, Any] | None:
-    """Return the keys of a random fault on a node for 3 to 8 seconds, or None.
+def draw_node(chance: Chance, matches: Callable[[str], bool] = lambda _: True) -> Mapping[str, Any] | None:
+    """Return the keys of a random fault on a node whose role matches, for 3 to 8 seconds, or None.
 
     None means that another fault of the same period already affects a node.
     """
-    role = chance.node()
+    role = chance.node(matches)
     return None if role is None else {"target": role, "lasts_s": chance.seconds(3, 8)}
+
+
+def draw_broker(chance: Chance) -> Mapping[str, Any] | None:
+    """Return keys as `draw_node` does, for a broker."""
+    return draw_node(chance, lambda role: re.fullmatch(BROKER_ROLE, role) is not None)
 
 
 def not_in_state(wanted: str, fault: PlannedFault[NodeSpec], events: Events, *, times: int = 1) -> str | None:

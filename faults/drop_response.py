@@ -12,12 +12,14 @@ With `EndTxn`, the worker cannot know whether its transaction was committed. Wit
 first response that is dropped; otherwise it lasts for `lasts_s` after that.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from onceproof.faults._requests import RequestSpec, await_one, links, make_rule, wire
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.record.events import RequestDropped
 from onceproof.harness.record.history import Events
 
@@ -47,6 +49,18 @@ class DropResponse:
         await_one(context, fault, RequestDropped)
         if fault.spec.requests != 1:
             context.aborted.wait(fault.spec.lasts_s)
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that drop the answer to a worker's commit.
+
+        None if the pipeline has no transactions, or if every worker is already hit.
+        """
+        wiring = chance.workload.wiring
+        worker = chance.worker() if chance.workload.claim.transactional and wiring.transactional else None
+        if worker is None:
+            return None
+        when = {"worker": worker, "phase": "before-commit", "count": chance.transaction()}
+        return {"target": f"worker-{worker}", "api": "EndTxn", "when": when}
 
     def missing(self, fault: PlannedFault[RequestSpec], events: Events) -> str | None:
         """Return a message unless a response was dropped."""

@@ -18,13 +18,14 @@ The scenario sets short times in `[cluster] settings`, also for the brokers' che
 """
 
 import time
-from collections.abc import Callable
-from typing import ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec, When
 from onceproof.harness.record.events import Expired, FaultTarget, Outcome
 from onceproof.harness.record.history import Events
@@ -63,6 +64,18 @@ class Expire:
 
     def hold(self, context: FaultContext, fault: PlannedFault[ExpireSpec], _undo: Undo) -> None:
         """Return at once: the worker goes on."""
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that let a worker's open transaction expire.
+
+        None if workers have no transactional id of their own, or if every worker is already hit. Ids are not drawn,
+        since they expire in time only where the brokers' settings are short.
+        """
+        worker = chance.worker() if chance.epochs else None
+        if worker is None:
+            return None
+        when = {"worker": worker, "phase": "produced", "count": chance.transaction()}
+        return {"what": "transaction", "when": when}
 
     def missing(self, fault: PlannedFault[ExpireSpec], events: Events) -> str | None:
         """Return a message unless it has expired, and the worker has committed a transaction afterwards."""

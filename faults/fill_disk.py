@@ -14,12 +14,14 @@ device"; since that is its only log directory, it shuts down (KIP-112). When the
 broker is started.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from onceproof.faults._node import BrokerSpec, make_end, not_ended
+from onceproof.faults._node import BrokerSpec, draw_broker, make_end, not_ended
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.record.events import Noted
 from onceproof.harness.record.history import Events
 
@@ -50,6 +52,13 @@ class FillDisk:
             cluster.start(node)
 
         return undo
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that fill a broker's disk for 3 to 8 seconds.
+
+        None if brokers have no disks of their own, or if the period already affects a node.
+        """
+        return draw_broker(chance) if chance.small_disks else None
 
     def missing(self, fault: PlannedFault[BrokerSpec], events: Events) -> str | None:
         """Return a message unless the broker ended by itself."""

@@ -10,7 +10,8 @@ call fails with a fatal error, and the worker exits. Its next incarnation takes 
 way. No record of the aborted transaction may be visible.
 """
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 from confluent_kafka import Producer
 from pydantic import Field as Key
@@ -20,6 +21,7 @@ from onceproof.harness.cluster import topology
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.record.events import Exited, FaultTarget, Outcome
 from onceproof.harness.record.history import Events
@@ -68,6 +70,19 @@ class Hijack:
             lambda event: event.process == (target.role, target.incarnation),
             deadline_s=_FENCED_DEADLINE_S,
         )
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that take the transactional id of a worker with an open transaction.
+
+        None if workers have no transactional id of their own, or if every worker is already hit.
+        """
+        worker = chance.worker() if chance.epochs else None
+        if worker is None:
+            return None
+        return {
+            "target": f"worker-{worker}",
+            "when": {"worker": worker, "phase": "produced", "count": chance.transaction()},
+        }
 
     def missing(self, fault: PlannedFault[HijackSpec], events: Events) -> str | None:
         """Return a message unless the worker reported being fenced by epoch after its last commit."""

@@ -11,16 +11,14 @@ but the broker cannot make new ones: at its next checkpoint, within five seconds
 has failed, and shuts down (KIP-112). When the fault ends, the directory is there again and the broker is started.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from onceproof.faults._node import BrokerSpec, draw_node, make_end, not_ended
+from onceproof.faults._node import BrokerSpec, draw_broker, make_end, not_ended
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
-from onceproof.harness.model.targets import BROKER_ROLE
 from onceproof.harness.record.history import Events
 
 
@@ -48,8 +46,7 @@ class LogDirectory:
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that take a broker's directory for 3 to 8 seconds; None if the period already affects a node."""
-        chance.nodes = [role for role in chance.nodes if re.fullmatch(BROKER_ROLE, role)]
-        return draw_node(chance)
+        return draw_broker(chance)
 
     def missing(self, fault: PlannedFault[BrokerSpec], events: Events) -> str | None:
         """Return a message unless the broker ended by itself."""

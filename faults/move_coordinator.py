@@ -13,7 +13,8 @@ must wait until that is done; the history records for how long it waited.
 
 import threading
 import time
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from onceproof.faults.hijack import initialise
 from onceproof.harness.base.deadlines import until
@@ -22,6 +23,7 @@ from onceproof.harness.cluster.described import Transaction
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec, When
 from onceproof.harness.record.events import Completed, FaultTarget, Initialised, NotInitialised, Prepared
 from onceproof.harness.record.history import Events
@@ -114,6 +116,20 @@ class MoveCoordinator:
             lambda event: event.fault == fault.id,
             deadline_s=_DEADLINE_S,
         )
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that move a coordinator while a transaction is committed or aborted.
+
+        None if the period already affects a node, or the worker of that transaction.
+        """
+        roles = {f"transaction-coordinator:worker-{worker}": worker for worker in chance.workers}
+        role = chance.node(roles.__contains__)
+        if role is None:
+            return None
+        chance.hit_workers = True
+        chance.workers.remove(worker := roles[role])
+        when = {"worker": worker, "phase": "before-commit", "count": chance.transaction()}
+        return {"when": when, "end": chance.dice.choice(("commit", "abort"))}
 
     def missing(self, fault: PlannedFault[MoveCoordinatorSpec], events: Events) -> str | None:
         """Return a message unless another coordinator completed the transaction and InitProducerId waited for that."""

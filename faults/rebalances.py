@@ -79,8 +79,7 @@ class Rebalances:
         None if one does already, if no group assigns the partitions, and for a chain, whose second service reports no
         assignments.
         """
-        workload = chance.workload
-        if chance.hit_workers or workload.wiring.assignment != "group" or workload.intermediate_topic:
+        if chance.hit_workers or not chance.grouped or chance.workload.intermediate_topic:
             return None
         chance.workers.clear()
         return {"lasts_s": chance.seconds(4, 7)}

@@ -12,7 +12,8 @@ It is killed when it has been fenced, or after its first late commit.
 """
 
 import signal
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field as Key
 
@@ -20,6 +21,7 @@ from onceproof.faults._fencing import not_fenced
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.process import Child
 from onceproof.harness.model.plan import PlannedFault
+from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec, When
 from onceproof.harness.record.events import Exited, FaultTarget, Outcome, ZombieLate
 from onceproof.harness.record.history import Events
@@ -102,6 +104,18 @@ class Replace:
             deadline_s=_DEADLINE_S,
             since=since,
         )
+
+    def draw(self, chance: Chance) -> Mapping[str, Any] | None:
+        """Return keys that replace a worker by its own next incarnation before its commit.
+
+        None if a group assigns the partitions, if workers have no transactional id of their own, or if every worker is
+        already hit.
+        """
+        worker = chance.worker() if chance.epochs and not chance.grouped else None
+        if worker is None:
+            return None
+        when = {"worker": worker, "phase": "before-commit", "count": chance.transaction()}
+        return {"when": when, "by": worker, "fenced": "epoch"}
 
     def missing(self, fault: PlannedFault[ReplaceSpec], events: Events) -> str | None:
         """Return a message unless the zombie was fenced by epoch or, for `never`, made a late commit."""

@@ -159,13 +159,19 @@ class Zombie:
 
         It is to be fenced past its session, or by epoch past both time-outs. Past its session, other faults of the
         period decide whether that is by generation or by epoch. If workers have no transactional id of their own, it is
-        fenced past its session, in whichever way.
+        fenced past its session, in whichever way. If no group assigns the partitions, only the transaction's time-out
+        counts.
         """
         worker = chance.worker()
         if worker is None:
             return None
-        ways = ((["session"], "either"), (["session", "transaction"], "epoch"))
-        past, fenced = chance.dice.choice(ways if chance.epochs else ((["session"], "any"),))
+        if not chance.grouped:
+            ways = [(["transaction"], "epoch")]
+        elif chance.epochs:
+            ways = [(["session"], "either"), (["session", "transaction"], "epoch")]
+        else:
+            ways = [(["session"], "any")]
+        past, fenced = chance.dice.choice(ways)
         when = {"worker": worker, "phase": "produced", "count": chance.transaction()}
         return {"when": when, "past": past, "fenced": fenced}
 

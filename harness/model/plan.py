@@ -109,7 +109,8 @@ def make(scenario: Scenario, seed: int) -> Plan:
     """Make every random choice of a scenario from a seed, and return the plan."""
     dice = random.Random(f"onceproof {scenario.name} {seed}")
     periods, work, pipeline = scenario.random, scenario.workload, scenario.pipeline
-    drawn = random_faults.faults(periods, work, pipeline, dice) if periods else ()
+    small_disks = scenario.cluster.disk_mb is not None
+    drawn = random_faults.faults(periods, work, pipeline, dice, small_disks=small_disks) if periods else ()
     specs = [*(_choose(spec, dice, scenario) for spec in scenario.faults), *drawn]
     faults = tuple(
         PlannedFault(id=f"{index}-{registry.fault(spec.name).name}", spec=spec) for index, spec in enumerate(specs)

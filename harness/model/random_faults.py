@@ -37,6 +37,7 @@ class Chance:
     `nodes`         the roles of nodes to choose from; empty once a fault of this period affects a node
     `drawn`         the role of that node
     `hit_workers`   whether a fault of this period affects a worker
+    `small_disks`   whether each broker has a file system of its own
     """
 
     dice: random.Random
@@ -47,6 +48,7 @@ class Chance:
     nodes: list[str] = field(default_factory=list)
     drawn: str | None = None
     hit_workers: bool = False
+    small_disks: bool = False
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -58,6 +60,11 @@ class Chance:
         """Whether each worker has a transactional id, so that a zombie can be fenced by its epoch."""
         return _each_worker_has_an_id(self.workload)
 
+    @property
+    def grouped(self) -> bool:
+        """Whether a consumer group assigns the partitions, so that others get those of a worker that is late."""
+        return self.workload.wiring.assignment == "group"
+
     def worker(self) -> int | None:
         """Draw a worker that no other fault of this period affects; None if there is none."""
         if not self.workers:
@@ -65,14 +72,14 @@ class Chance:
         self.hit_workers = True
         return self.workers.pop(self.dice.randrange(len(self.workers)))
 
-    def node(self) -> str | None:
-        """Draw the role of a node; None if another fault of this period affects a node."""
-        if not self.nodes:
+    def node(self, matches: Callable[[str], bool] = lambda _: True) -> str | None:
+        """Draw the role of a node that matches; None if another fault of this period affects a node."""
+        roles = [role for role in self.nodes if matches(role)]
+        if not roles:
             return None
-        role = self.dice.choice(self.nodes)
+        self.drawn = self.dice.choice(roles)
         self.nodes.clear()
-        self.drawn = role
-        return role
+        return self.drawn
 
     def transaction(self) -> int:
         """Return the number of the transaction that a worker has reached when the fault starts, roughly."""
@@ -83,8 +90,13 @@ class Chance:
         return round(self.dice.uniform(low, high), 1)
 
 
-def faults(periods: RandomSpec, work: WorkloadSpec, workload: Workload, dice: random.Random) -> Iterator[FaultSpec]:
-    """Draw the faults of a scenario's random periods, in their order."""
+def faults(
+    periods: RandomSpec, work: WorkloadSpec, workload: Workload, dice: random.Random, *, small_disks: bool
+) -> Iterator[FaultSpec]:
+    """Draw the faults of a scenario's random periods, in their order.
+
+    `small_disks` says whether each broker has a file system of its own.
+    """
     drawable = _drawable()
     for period in range(periods.periods):
         if dice.random() < _IDLE_SHARE:
@@ -97,6 +109,7 @@ def faults(periods: RandomSpec, work: WorkloadSpec, workload: Workload, dice: ra
             at_s=0.0,
             workers=list(range(work.workers)),
             nodes=_roles(work, workload),
+            small_disks=small_disks,
         )
         for name in dice.sample(sorted(drawable), dice.randint(1, _SET_MAX)):
             chance.at_s = round(begins + dice.uniform(_EARLIEST_S, _LATEST_S), 1)

@@ -38,9 +38,10 @@ def test_one_period_in_four_is_free_and_no_set_takes_two_nodes_or_a_worker_twice
         free += not faults
         targets = [str(fault.get("target", "")) for fault in faults]
         workers = [target for target in targets if target.startswith("worker-")]
-        workers += [f"worker-{fault['when']['worker']}" for fault in faults if fault["when"]]
+        workers += [f"worker-{each['when']['worker']}" for each in faults if each["when"] and "target" not in each]
         assert len(workers) == len(set(workers)), faults
-        assert sum(bool(target) and not target.startswith("worker-") for target in targets) <= 1, faults
+        nodes = [bool(target) and not target.startswith("worker-") for target in targets]
+        assert sum(nodes) + sum(fault["name"] == "move-coordinator" for fault in faults) <= 1, faults
         assert all(fault["at_s"] < 30 for fault in faults if fault["at_s"] is not None), faults
     assert 25 < free < 75
 
@@ -53,13 +54,19 @@ def test_what_is_drawn_fits_the_pipeline(name: str) -> None:
     roles = {str(getattr(each, "target", "")).partition(":")[0] for each in faults}
     names, pipeline = {each.name for each in faults}, loaded.pipeline
     own_ids = pipeline.claim.transactional and pipeline.wiring.transactional_id_scope == "worker"
+    grouped = pipeline.wiring.assignment == "group"
     assert ("transaction-coordinator" in roles) == own_ids
     assert ("database" in roles) == (loaded.workload.database == "postgresql")
+    of_ids = {"hijack", "expire", "move-coordinator"}
+    assert of_ids & names == (of_ids if own_ids else set())
+    assert ("drop-response" in names) == pipeline.claim.transactional
+    assert ("replace" in names) == (own_ids and not grouped)
+    assert ("fill-disk" in names) == (loaded.cluster.disk_mb is not None)
     assert ("refuse-writes" in names) == bool(pipeline.topics)
     assert ("delete-records" in names) == (not pipeline.in_database)
     of_nodes = {"kill", "stop", "pause", "log-directory", "reassign"}
     assert {*of_nodes, "partition", "degrade", "kill-worker", "zombie"} <= names
-    assert ("rebalances" in names) == (not pipeline.intermediate_topic)
+    assert ("rebalances" in names) == (grouped and not pipeline.intermediate_topic)
 
 
 def test_workers_that_leave_are_not_hit_by_another_fault() -> None:
