@@ -60,6 +60,16 @@ def test_a_copy_in_part_is_damage(spark: SparkSession, run: Path, tmp_path: Path
         there.fetch(tmp_path / "again")
 
 
+@pytest.mark.parametrize("where", ["here", "here/copy 1%", "here/copy 1%/tables", "", "other"])
+def test_nothing_else_is_replaced_by_a_copy(spark: SparkSession, run: Path, tmp_path: Path, where: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("of somebody else")
+    before = files(tmp_path)
+    with pytest.raises(BadInput, match=r"allowed: another folder|it is not replaced"):
+        Storage(spark, f"file://{tmp_path}/{where}").put(run)
+    assert files(tmp_path) == before
+
+
 def test_storage_that_refuses_is_an_error_in_one_line(spark: SparkSession, run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     uri = f"file://{tmp_path}/file/run"

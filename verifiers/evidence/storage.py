@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ _ANSWER_DEADLINE_S = 60.0
 _BYTES_PER_S = 1_000_000  # the slowest copy that is waited for
 _S3A = "; `spark.jars.packages` in spark-defaults.conf adds org.apache.hadoop:hadoop-aws:{version}"
 _SAID_MAX = 300
+_DOCUMENTS = ("plan.json", "manifest.json")  # what tells a run folder
 
 Result = TypeVar("Result")
 
@@ -56,7 +58,11 @@ class Storage:
         self._answer("its files", lambda: self._files.copyToLocalFile(False, source, target, True), size)
 
     def put(self, folder: Path) -> None:
-        """Copy a folder to the URI, in place of what is there."""
+        """Copy a run folder to the URI, in place of an earlier copy.
+
+        Raises BadInput when the URI is the folder itself, or one in or around it, and when something else is there.
+        """
+        self._check_apart(folder)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         source, target = self._local(folder), self._path()
 
@@ -66,6 +72,19 @@ class Storage:
             self._files.copyFromLocalFile(False, True, source, target)
 
         self._answer("a copy of the run folder to be written", copy, size)
+
+    def _check_apart(self, folder: Path) -> None:
+        if self.uri.startswith("file:"):
+            there, here = Path(urlsplit(self.uri).path).resolve(), folder.resolve()
+            if there.is_relative_to(here) or here.is_relative_to(there):
+                raise BadInput(f"{self.uri}: the run folder itself, or in or around it; allowed: another folder")
+
+        def is_other() -> bool:
+            documents = (self._files.exists(self._path(name)) for name in _DOCUMENTS)
+            return bool(self._files.exists(self._path())) and not any(documents)
+
+        if self._answer("an answer", is_other):
+            raise BadInput(f"{self.uri}: what is there has no {' and no '.join(_DOCUMENTS)}, so it is not replaced")
 
     def put_files(self, folder: Path, names: Sequence[str]) -> None:
         """Copy files of a folder, by their names in it, in place of those that are there."""
