@@ -1,6 +1,8 @@
 """What is pinned before the topics are read, and which of the logs' records become rows of the tables."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from onceproof.verifiers.collect.collect import collect
 from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from onceproof.verifiers.collect.written import write
-from onceproof.verifiers.evidence import executors
+from onceproof.verifiers.evidence import executors, reading
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
 
@@ -144,6 +146,23 @@ def test_the_logs_of_this_run_become_rows(tmp_path: Path, mode: str) -> None:
     [commit] = rows(tmp_path / "run", "commits")
     assert (commit["topic"], commit["position"], commit["worker"]) == (still.names.input, 10, 0)
     assert manifest.damage(tmp_path / "run") == []
+
+
+@pytest.mark.parametrize(("mode", "total"), [("full", 40), ("ledger", 20)])
+def test_what_is_read_of_how_many_records_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, total: int
+) -> None:
+    """Of two partitions of the input, which ledger mode does not read, and of two of the output."""
+    told: list[int] = []
+
+    @contextmanager
+    def telling(_: object, __: object, *, total: int) -> Iterator[None]:
+        told.append(total)
+        yield
+
+    monkeypatch.setattr(reading, "told", telling)
+    collected(StillContext(capabilities=["transaction-state"]), tmp_path / "run", mode=mode)
+    assert told == [total]
 
 
 @pytest.mark.parametrize("capabilities", [("log-access", "transaction-state"), ("transaction-state",)])
