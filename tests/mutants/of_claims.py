@@ -87,6 +87,13 @@ def every_output_of_a_topic_in_no_transaction(run: RunData) -> Expected:
     return {"unprotected": _without_transaction(run, batches)}
 
 
+@mutant(ZOMBIE, pipeline="produce")
+def batches_of_an_idempotent_producer(run: RunData) -> Expected:
+    """Harmless: a pipeline that claims no transactions wrote a partition without any."""
+    _without_transaction(run, [each for each in run.log("output", 0) if each["control"] is None])
+    return {}
+
+
 @mutant(ZOMBIE)
 def offset_in_the_transaction_of_another_producer(run: RunData) -> Expected:
     """The offset of a transaction was committed in the transaction of another worker's producer."""
