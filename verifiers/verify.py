@@ -46,6 +46,7 @@ from onceproof.verifiers.evidence import executors, model_sql, reading
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.check import Check
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
+from onceproof.verifiers.evidence.storage import Storage
 from onceproof.verifiers.evidence.tables import Tables
 from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
 from onceproof.verifiers.kept import Kept
@@ -61,17 +62,18 @@ def verify(
     look: Callable[[], None] | None = None,
     checks: Sequence[str] = (),
     say: Callable[[str], None] | None = None,
-    at: str | None = None,
+    at: Storage | None = None,
 ) -> Results:
     """Judge a run's folder and write its results.json.
 
-    `say` is told how many records have been read, every two seconds; a check may read the same records again. `at` is
-    the URI of a copy of the folder, if Spark's executors do not share its path.
-    `look` reads the records that a read_committed reader does not see. It is called at most once, when a finding asks
-    for these records. `checks` names checks to run in addition to the registered ones, as FILE.py:NAME. Raises BadInput
-    when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has no tables,
-    HarnessError when executors cannot read the folder, and OSError when the results cannot be written; earlier results
-    then stay whole.
+    `say` is told how many records have been read, every two seconds; a check may read the same records again. `look`
+    reads the records that a read_committed reader does not see. It is called at most once, when a finding asks for
+    these records. `checks` names checks to run in addition to the registered ones, as FILE.py:NAME. `at` has a copy of
+    the folder, if Spark's executors do not share its path.
+
+    Raises BadInput when the folder is not a run's folder, is damaged in a way that the manifest does not show, or has
+    no tables, HarnessError when executors cannot read the folder, or its copy changes meanwhile, and OSError when the
+    results cannot be written; earlier results then stay whole.
     """
     added = all_checks(checks)
     if not (folder / "tables").is_dir():
@@ -88,9 +90,9 @@ def verify(
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if kept is not None:  # damaged tables prove nothing
-        tables = Tables(folder, session(master), planned, events, look=look, at=at)
+        tables = Tables(folder, session(master), planned, events, look=look, at=None if at is None else at.uri)
         if masters.elsewhere(master):
-            executors.check_run(tables.spark, tables.at("plan.json"))
+            executors.check_run(tables.spark, tables.at("manifest.json"), folder / "manifest.json")
         limit = limit_s(sum(tables.facts["rows"].values()))
         try:
             model_sql.check(tables.spark, tables.workload, folder)
@@ -106,6 +108,8 @@ def verify(
                     judged.append(
                         _failed("counts", "the inputs, outputs and transactions of the run can be counted", error)
                     )
+            if at is not None:
+                at.check_unchanged()
         finally:
             with suppress(Exception):  # the session may have died, and then the checks have reported it
                 let_go(tables.spark)

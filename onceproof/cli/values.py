@@ -35,7 +35,7 @@ def place(text: str) -> Path | str:
 
 def uri(text: str) -> str:
     """A URI of a folder, without the slash at its end."""
-    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s?#]*/?[^\s?#]+", text):
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s*?#\[\]{}\\]*[^\s*?#\[\]{}\\/]/*", text):
         raise argparse.ArgumentTypeError(f"{text!r:.80}: allowed: SCHEME://…/FOLDER, such as s3a://bucket/runs")
     return text.rstrip("/")
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onceproof.cli import commands, machine, values
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.base.progress import Progress
+
+if TYPE_CHECKING:
+    from onceproof.verifiers.evidence.storage import Storage
 
 _WRITTEN = ("results.json", "report.html", "manifest.json")
 
@@ -47,61 +48,66 @@ def command(options: argparse.Namespace) -> int:
         commands.run_folder(options.run)
     elif options.storage:
         raise BadInput(f"--storage: not with {options.run}, which executors read where it is; allowed with a folder")
-    from onceproof.report import report
-    from onceproof.report.documents import JudgedRun
     from onceproof.suite import preflight
 
     machine.check(options)
+    preflight.machine(options.spark_master)
+    if isinstance(options.run, Path) and not options.storage:
+        return _judge(options, options.run, None)
+    from onceproof.verifiers.evidence.storage import Storage
+
+    if not isinstance(options.run, Path):
+        return _judge_stored(options, Storage(options.spark_master, options.run))
+    folder = options.run.resolve()
+    if not ((folder / "plan.json").is_file() and (folder / "tables").is_dir()):
+        raise BadInput(f"{folder}: no plan.json or no tables/ in this folder; allowed: a run's folder with tables")
+    storage = Storage(options.spark_master, f"{options.storage}/{folder.name}")
+    with Progress(quiet=machine.alone(options)) as progress:
+        progress.say(f"copying the run folder to {storage.uri}")
+        storage.put(folder)
+    status = _judge(options, folder, storage)
+    storage.put_files(folder, _present(folder))
+    return status
+
+
+def _judge_stored(options: argparse.Namespace, storage: Storage) -> int:
+    """Judge a run folder on storage; it is on this machine meanwhile, and results and report are copied back."""
+    from onceproof.verifiers.evidence import spark_jvm
+
+    with tempfile.TemporaryDirectory(dir=spark_jvm.folder(), ignore_cleanup_errors=True) as parent:
+        folder = Path(parent, storage.uri.rpartition("/")[2])
+        with Progress(quiet=machine.alone(options)) as progress:
+            progress.say(f"copying {storage.uri} to this machine")
+            storage.fetch(folder)
+        status = _judge(options, folder, storage)
+        storage.put_files(folder, _present(folder))
+        return status
+
+
+def _judge(options: argparse.Namespace, folder: Path, storage: Storage | None) -> int:
+    """Judge a folder on this machine, write its report, and print the verdict; return the exit status."""
+    from onceproof.report import report
+    from onceproof.report.documents import JudgedRun
     from onceproof.verifiers.verify import verify
 
-    preflight.machine(options.spark_master)
-    with Progress(quiet=machine.alone(options)) as progress, _at_hand(options, progress) as (folder, at):
+    told = problem = ""
+    with Progress(quiet=machine.alone(options)) as progress:
         try:
-            results = verify(folder, master=options.spark_master, checks=options.check, say=progress.far, at=at)
+            results = verify(folder, master=options.spark_master, checks=options.check, say=progress.far, at=storage)
         except OSError as error:  # such as a full disk: what was found is not recorded, so it is no verdict
             commands.say(commands.line(f"{folder.absolute().name}: unknown: harness-error: {error}"))
             return commands.FAILED
-        told = problem = ""
         try:
             told = str(report.write(folder))
         except Exception as error:  # the verdict does not depend on the report
             problem = commands.line(f"the report was not written: {type(error).__name__}: {error}")
-    if told and not isinstance(options.run, Path):
-        told = f"{at}/{Path(told).name}"
+    if told and storage is not None and not isinstance(options.run, Path):
+        told = f"{storage.uri}/{Path(told).name}"
     if not machine.alone(options):
         commands.print_results(results)
         commands.say(problem or f"report: {told}")
     machine.write_json(options, asdict(JudgedRun(folder=str(options.run), report=told, results=results)))
     return commands.status(results)
-
-
-@contextmanager
-def _at_hand(options: argparse.Namespace, progress: Progress) -> Iterator[tuple[Path, str | None]]:
-    """Yield the run folder on this machine, and the URI of its copy, if executors read one.
-
-    A folder that is named by its URI is on this machine during the block only; results and report are copied back.
-    """
-    here = isinstance(options.run, Path)
-    if here and not options.storage:
-        yield options.run, None
-        return
-    from onceproof.verifiers.evidence import spark, spark_jvm
-    from onceproof.verifiers.evidence.storage import Storage
-
-    name = options.run.absolute().name if here else options.run.rstrip("/").rpartition("/")[2]
-    storage = Storage(spark.session(options.spark_master), f"{options.storage}/{name}" if here else options.run)
-    if here:
-        progress.say(f"copying the run folder to {storage.uri}")
-        storage.put(options.run)
-        yield options.run, storage.uri
-        storage.put_files(options.run, _present(options.run))
-        return
-    progress.say(f"copying {storage.uri} to this machine")
-    with tempfile.TemporaryDirectory(dir=spark_jvm.folder()) as parent:
-        folder = Path(parent, name)
-        storage.fetch(folder)
-        yield folder, storage.uri
-        storage.put_files(folder, _present(folder))
 
 
 def _present(folder: Path) -> list[str]:

@@ -46,7 +46,7 @@ def uri(master: str, spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
 
         def takes_files() -> bool:
             try:
-                Storage(spark, f"{root}/probe").put(probe.parent)
+                Storage("local[2]", f"{root}/probe").put(probe.parent)
             except HarnessError:
                 return False
             return True
@@ -78,7 +78,7 @@ def test_executors_read_what_they_share(master: str, spark: SparkSession, uri: s
     assert (there / "results.json").read_bytes() == expected
     status, said = judged(f"{uri}/run", "--spark-master", master)
     assert status == 1, said
-    Storage(spark, f"{uri}/run").fetch(tmp_path / "back")
+    Storage("local[2]", f"{uri}/run").fetch(tmp_path / "back")
     assert (tmp_path / "back" / "results.json").read_bytes() == expected
     assert (tmp_path / "back" / "report.html").stat().st_size > 10_000
 
@@ -92,7 +92,7 @@ def test_storage_that_is_full_or_read_only_is_one_line(spark: SparkSession, uri:
     files.setQuota(small, _UNLIMITED, 1024)
     status, said = judged(str(run), "--storage", f"{uri}/small")
     assert (status, "DSQuotaExceededException" in said.splitlines()[-1]) == (3, True), said
-    Storage(spark, f"{uri}/whole").put(run)
+    Storage("local[2]", f"{uri}/whole").put(run)
     files.setSafeMode(hadoop.fs.SafeModeAction.ENTER)
     status, said = judged(f"{uri}/whole")
     assert (status, "safe mode" in said.splitlines()[-1]) == (3, True), said

@@ -29,30 +29,34 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_spark_reads_the_copy(spark: SparkSession, run: Path, tmp_path: Path) -> None:
-    uri = f"file://{tmp_path}/there/{run.name}"
-    Storage(spark, uri).put(run)
-    judged = verify(run, at=uri)
+    there = Storage("local[2]", f"file://{tmp_path}/there/{run.name}")
+    there.put(run)
+    judged = verify(run, at=there)
     assert (judged.verdict, judged) == ("invalid", verify(run))
+    before = (run / "results.json").read_bytes()
     shutil.rmtree(tmp_path / "there" / run.name / "tables" / "outputs.parquet")
-    assert verify(run, at=uri).verdict == "unknown"
+    with pytest.raises(HarnessError, match="its files were changed while the run was judged"):
+        verify(run, at=there)
+    assert (run / "results.json").read_bytes() == before
 
 
 def test_a_folder_comes_back_as_it_was(spark: SparkSession, run: Path, tmp_path: Path) -> None:
-    there = Storage(spark, f"file://{tmp_path}/there/run")
+    there = Storage("local[2]", f"file://{tmp_path}/there/run")
     there.put(run)
     (run / "plan.json").write_text("{}")
     there.put(run)  # in place of what was there
     there.put_files(run, ["plan.json"])
     there.fetch(tmp_path / "back")
     assert files(tmp_path / "back") == files(run)
+    assert [each.name for each in (tmp_path / "there").iterdir()] == ["run"]
 
 
 def test_a_copy_in_part_is_damage(spark: SparkSession, run: Path, tmp_path: Path) -> None:
-    there = Storage(spark, f"file://{tmp_path}/there/run")
+    there = Storage("local[2]", f"file://{tmp_path}/there/run")
     there.put(run)
     shutil.rmtree(tmp_path / "there" / "run" / "ledger")
     there.fetch(tmp_path / "back")
-    judged = verify(tmp_path / "back", at=there.uri)
+    judged = verify(tmp_path / "back", at=there)
     assert judged.verdict == "unknown"
     assert "is missing" in judged.reasons[0].says
     (tmp_path / "there" / "run" / "manifest.json").unlink()
@@ -65,8 +69,8 @@ def test_nothing_else_is_replaced_by_a_copy(spark: SparkSession, run: Path, tmp_
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").write_text("of somebody else")
     before = files(tmp_path)
-    with pytest.raises(BadInput, match=r"allowed: another folder|it is not replaced"):
-        Storage(spark, f"file://{tmp_path}/{where}").put(run)
+    with pytest.raises(BadInput, match=r"allowed: another folder|is not replaced$"):
+        Storage("local[2]", f"file://{tmp_path}/{where}").put(run)
     assert files(tmp_path) == before
 
 
@@ -74,14 +78,14 @@ def test_storage_that_refuses_is_an_error_in_one_line(spark: SparkSession, run: 
     (tmp_path / "file").write_text("")
     uri = f"file://{tmp_path}/file/run"
     with pytest.raises(HarnessError) as error:
-        Storage(spark, uri).put(run)
+        Storage("local[2]", uri).put(run)
     assert str(error.value).startswith(f"{uri}: ") and "\n" not in str(error.value)
     with pytest.raises(HarnessError, match=r"hdfs://127\.0\.0\.1:1/run: ConnectException: .*Connection refused$"):
-        Storage(spark, "hdfs://127.0.0.1:1/run").put(run)
+        Storage("local[2]", "hdfs://127.0.0.1:1/run").put(run)
     with pytest.raises(HarnessError, match=r"^nothing://run: \w+: No FileSystem for scheme"):
-        Storage(spark, "nothing://run")
+        Storage("local[2]", "nothing://run").put(run)
     with pytest.raises(HarnessError, match=r"`spark\.jars\.packages` .* adds org\.apache\.hadoop:hadoop-aws:3\."):
-        Storage(spark, "s3a://bucket/run")
+        Storage("local[2]", "s3a://bucket/run").put(run)
 
 
 def test_storage_that_is_silent_is_not_waited_for(
@@ -89,7 +93,7 @@ def test_storage_that_is_silent_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(storage, "_ANSWER_DEADLINE_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        there = Storage(spark, f"hdfs://127.0.0.1:{silent.getsockname()[1]}/run")
+        there = Storage("local[2]", f"hdfs://127.0.0.1:{silent.getsockname()[1]}/run")
         with pytest.raises(HarnessError, match=r"/run: waited 2 s for an answer$"):
             there.fetch(run / "back")
 
@@ -113,7 +117,7 @@ def test_no_uri_is_bad_input(arguments: list[str], says: str, capsys: pytest.Cap
 
 def test_a_folder_is_judged_by_its_uri(spark: SparkSession, run: Path, tmp_path: Path) -> None:
     there = tmp_path / "there" / "run"
-    Storage(spark, f"file://{there}").put(run)
+    Storage("local[2]", f"file://{there}").put(run)
     assert main.main(["verify", f"file://{there}/"]) == 1
     assert verify(run).verdict == "invalid"
     assert (there / "results.json").read_bytes() == (run / "results.json").read_bytes()

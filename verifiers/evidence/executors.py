@@ -84,15 +84,18 @@ def check_folder(spark: SparkSession, folder: Path) -> None:
         )
 
 
-def check_run(spark: SparkSession, file: str) -> None:
-    """Raise HarnessError unless executors can read a file of a run folder, by its path or its URI."""
+def check_run(spark: SparkSession, file: str, here: Path) -> None:
+    """Raise HarnessError unless executors read the same in a file of a run folder, by its path or its URI, as here."""
     try:
-        spark.read.text([file] * _tasks(spark)).count()
+        found = _answers(spark.read.text([file] * _tasks(spark), wholetext=True))
+        problem = "" if found == {here.read_text()} else "they find another file there"
     except Exception as error:
+        problem = _cause(error)
+    if problem:
         raise HarnessError(
-            f"{file}: executors cannot read it: {_cause(error)}; allowed: a run folder that has the same path on "
+            f"{file}: executors cannot read it: {problem}; allowed: a run folder that has the same path on "
             "the driver and on every executor, or --storage URI"
-        ) from error
+        )
 
 
 def _cause(error: Exception) -> str:

@@ -83,6 +83,9 @@ def _everywhere() -> dict[str, str]:
         # clones, which take some 2 MiB for each verdict.
         "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
         "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+        # Clusters may set these two; a table whose file is missing or damaged would be taken for a smaller one.
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.limit.initialNumPartitions": "64",  # isEmpty() takes one job instead of several
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # lists a ledger of many files without a job
     }
