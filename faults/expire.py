@@ -68,10 +68,10 @@ class Expire:
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that let a worker's open transaction expire.
 
-        None if workers have no transactional id of their own, or if every worker is already hit. Ids are not drawn,
-        since they expire in time only where the brokers' settings are short.
+        None if workers have no transactional id of their own, if that takes too long, or if every worker is already
+        hit. Ids are not drawn, since they expire in time only where the brokers' settings are short.
         """
-        worker = chance.worker() if chance.epochs else None
+        worker = chance.worker() if chance.epochs and chance.expires else None
         if worker is None:
             return None
         when = {"worker": worker, "phase": "produced", "count": chance.transaction()}

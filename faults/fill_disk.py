@@ -58,7 +58,7 @@ class FillDisk:
 
         None if brokers have no disks of their own, or if the period already affects a node.
         """
-        return draw_broker(chance) if chance.small_disks else None
+        return None if chance.scenario.cluster.disk_mb is None else draw_broker(chance)
 
     def missing(self, fault: PlannedFault[BrokerSpec], events: Events) -> str | None:
         """Return a message unless the broker ended by itself."""

@@ -13,10 +13,11 @@ way. No record of the aborted transaction may be visible.
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from pydantic import Field as Key
 
 from onceproof.faults._fencing import not_fenced
+from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.cluster import topology
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
@@ -47,7 +48,7 @@ class Hijack:
     params: ClassVar = HijackSpec
 
     def inject(self, context: FaultContext, fault: PlannedFault[HijackSpec]) -> Undo:
-        """Initialise the transactional id from a new producer. Raises KafkaException when that fails."""
+        """Initialise the transactional id from a new producer. Raises as `initialise` does."""
         worker = int(fault.spec.target.removeprefix("worker-"))
         name = context.workers.transactional_id(worker)
         context.note(
@@ -74,9 +75,10 @@ class Hijack:
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that take the transactional id of a worker with an open transaction.
 
-        None if workers have no transactional id of their own, or if every worker is already hit.
+        None if workers have no transactional id of their own, or if every worker is already hit; and for an
+        application, which may go on with another producer in place of ending.
         """
-        worker = chance.worker() if chance.epochs else None
+        worker = chance.worker() if chance.epochs and chance.scenario.app is None else None
         if worker is None:
             return None
         return {
@@ -94,7 +96,7 @@ class Hijack:
 def initialise(context: FaultContext, transactional_id: str) -> None:
     """Send InitProducerId for a transactional id, as another process would, and wait for the response.
 
-    Raises KafkaException when the response does not come within 30 s or is an error.
+    Raises DeadlineError when no coordinator has done it within 30 s, and KafkaException when it is refused.
     """
     bootstrap = context.cluster.bootstrap(topology.OBSERVER_LANE)
     producer = Producer(
@@ -106,7 +108,12 @@ def initialise(context: FaultContext, transactional_id: str) -> None:
             **context.plan.scenario.client_config,
         }
     )
-    producer.init_transactions(_INIT_DEADLINE_S)
+    try:
+        producer.init_transactions(_INIT_DEADLINE_S)
+    except KafkaException as error:
+        if not error.args[0].retriable():
+            raise
+        raise DeadlineError(f"waited {_INIT_DEADLINE_S:g} s for InitProducerId of {transactional_id}") from error
 
 
 FAULT = Hijack()

@@ -120,10 +120,11 @@ class MoveCoordinator:
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that move a coordinator while a transaction is committed or aborted.
 
-        None if the period already affects a node, or the worker of that transaction.
+        None if the period already affects a node, or the worker of that transaction; and in later periods, where it
+        could start before its period, while another node is away.
         """
         roles = {f"transaction-coordinator:worker-{worker}": worker for worker in chance.workers}
-        role = chance.node(roles.__contains__)
+        role = chance.node(roles.__contains__) if chance.early else None
         if role is None:
             return None
         chance.hit_workers = True

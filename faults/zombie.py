@@ -162,13 +162,15 @@ class Zombie:
         fenced past its session, in whichever way. If no group assigns the partitions, only the transaction's time-out
         counts.
         """
+        if not chance.grouped and not (chance.epochs and chance.expires):
+            return None  # nothing fences it
         worker = chance.worker()
         if worker is None:
             return None
         if not chance.grouped:
             ways = [(["transaction"], "epoch")]
         elif chance.epochs:
-            ways = [(["session"], "either"), (["session", "transaction"], "epoch")]
+            ways = [(["session"], "either"), (["session", "transaction"], "epoch")][: 1 + chance.expires]
         else:
             ways = [(["session"], "any")]
         past, fenced = chance.dice.choice(ways)

@@ -68,7 +68,7 @@ def _problems(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> l
     if healed is None:
         return [f"fault {planned.id}: {says}" for says in [*problems, "it was never healed"]]
     commits = [each.at for each in events.of(Outcome, type="ok")]
-    if _must_commit_under(planned, plan, events) and not any(injected.at < at < healed.at for at in commits):
+    if must_commit_under(planned, plan, events) and not any(injected.at < at < healed.at for at in commits):
         problems.append("no transaction was committed while it lasted")
     if not any(at > healed.at for at in commits):
         problems.append("no transaction was committed after it was healed")
@@ -110,7 +110,8 @@ def _self_timed(planned: PlannedFault[FaultSpec], events: Events) -> bool:
     return told is not None and told.self_timed
 
 
-def _must_commit_under(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> bool:
+def must_commit_under(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> bool:
+    """Return whether a transaction must be committed between the injection of a fault and its heal."""
     if not plan.scenario.expect.commit_under_fault or _self_timed(planned, events):
         return False
     target = events.first(FaultTarget, fault=planned.id)

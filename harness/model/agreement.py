@@ -11,7 +11,7 @@ from onceproof.harness.model.app import AppSpec
 from onceproof.harness.model.databases import OF_THE_RUN, POSTGRESQL, SQLITE
 from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec
 from onceproof.harness.model.progress import DoneSpec
-from onceproof.harness.model.spec import SEEN_PHASES, ClusterSpec, WorkloadSpec
+from onceproof.harness.model.spec import SEEN_PHASES, ClusterSpec, FaultSpec, WorkloadSpec
 from onceproof.harness.model.workload import Workload
 
 _OF_WORKERS = {
@@ -78,12 +78,12 @@ def check(scenario: _Scenario, where: str, *, open_transactions: int) -> None:
     for index, fault in enumerate(scenario.faults):
         if fault.after is not None and fault.after >= index:
             raise BadInput(f"{where}: faults[{index}].after: {fault.after}; allowed: the number of an earlier fault")
-        if wrong := targets.wrong(fault, work, workload):
+        if wrong := wrong_fault(scenario, fault):
             raise BadInput(f"{where}: faults[{index}].{wrong}")
 
 
 def _check_system(scenario: _Scenario, where: str) -> None:
-    """Check that the system exists, has this version, and has the capabilities that the faults need."""
+    """Check that the system exists and has this version."""
     try:
         system = registry.system(scenario.cluster.system)
     except BadInput as error:
@@ -91,13 +91,6 @@ def _check_system(scenario: _Scenario, where: str) -> None:
     if not re.fullmatch(system.versions, scenario.cluster.version, re.ASCII):
         problem = f"{scenario.cluster.version:.60}; allowed: versions that match {system.versions}"
         raise BadInput(f"{where}: cluster.version: {problem}")
-    for index, spec in enumerate(scenario.faults):
-        needed: frozenset[str] = getattr(registry.fault(spec.name), "needs", frozenset())
-        if missing := sorted(needed - system.capabilities):
-            says = f"{spec.name} needs {', '.join(missing)}, which the system {system.name} does not have"
-            raise BadInput(f"{where}: faults[{index}].name: {says}")
-        if scenario.cluster.disk_mb is None and getattr(registry.fault(spec.name), "small_disk", False):
-            raise BadInput(f"{where}: faults[{index}].name: {spec.name}: allowed only with cluster.disk_mb")
 
 
 def _check_described(scenario: _Scenario, where: str) -> None:
@@ -171,18 +164,32 @@ def _check_app(scenario: _Scenario, workload: Workload, where: str) -> None:
     if not workload.contract and not (workload.wiring.assignment == "group" and workload.claim.transactional):
         says = f"{scenario.workload.name}; allowed with [app]: a workload with a group and transactions"
         raise BadInput(f"{where}: workload.name: {says}")
-    for index, fault in enumerate(scenario.faults):
-        if fault.name in _OF_WORKERS:
-            says = f"{fault.name}: not with [app], {_OF_WORKERS[fault.name]}"
-            raise BadInput(f"{where}: faults[{index}].name: {says}")
-        if fault.stops and not workload.claim.transactional:
-            raise BadInput(
-                f"{where}: faults[{index}].when: not with an application without transactions; allowed: at_s"
-            )
-        if fault.name == "delete-records" and workload.claim.position == "none":
-            raise BadInput(f"{where}: faults[{index}].name: delete-records: needs the offsets that a group commits")
-        if any(when.phase == "polled" for when in fault.stops.values()):
-            says = "polled: not with [app], since no request tells what it has polled; allowed: " + ", ".join(
-                SEEN_PHASES
-            )
-            raise BadInput(f"{where}: faults[{index}].when.phase: {says}")
+
+
+def wrong_fault(scenario: _Scenario, spec: FaultSpec) -> str:
+    """Return the key of a fault that a scenario cannot have, what it is and what is allowed; empty if it can.
+
+    The fault may be one of its own or a drawn one.
+    """
+    system, kind = registry.system(scenario.cluster.system), registry.fault(spec.name)
+    needed: frozenset[str] = getattr(kind, "needs", frozenset())
+    if missing := sorted(needed - system.capabilities):
+        return f"name: {spec.name} needs {', '.join(missing)}, which the system {system.name} does not have"
+    if scenario.cluster.disk_mb is None and getattr(kind, "small_disk", False):
+        return f"name: {spec.name}: allowed only with cluster.disk_mb"
+    if scenario.app is not None and (problem := _of_app(scenario.pipeline, spec)):
+        return problem
+    return targets.wrong(spec, scenario.workload, scenario.pipeline) or ""
+
+
+def _of_app(workload: Workload, spec: FaultSpec) -> str:
+    if spec.name in _OF_WORKERS:
+        return f"name: {spec.name}: not with [app], {_OF_WORKERS[spec.name]}"
+    if spec.stops and not workload.claim.transactional:
+        return "when: not with an application without transactions; allowed: at_s"
+    if spec.name == "delete-records" and workload.claim.position == "none":
+        return "name: delete-records: needs the offsets that a group commits"
+    if any(when.phase == "polled" for when in spec.stops.values()):
+        says = "polled: not with [app], since no request tells what it has polled"
+        return f"when.phase: {says}; allowed: {', '.join(SEEN_PHASES)}"
+    return ""

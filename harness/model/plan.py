@@ -108,9 +108,7 @@ class Plan:
 def make(scenario: Scenario, seed: int) -> Plan:
     """Make every random choice of a scenario from a seed, and return the plan."""
     dice = random.Random(f"onceproof {scenario.name} {seed}")
-    periods, work, pipeline = scenario.random, scenario.workload, scenario.pipeline
-    small_disks = scenario.cluster.disk_mb is not None
-    drawn = random_faults.faults(periods, work, pipeline, dice, small_disks=small_disks) if periods else ()
+    drawn = random_faults.faults(scenario, dice)  # after the scenario's own faults, from the same dice
     specs = [*(_choose(spec, dice, scenario) for spec in scenario.faults), *drawn]
     faults = tuple(
         PlannedFault(id=f"{index}-{registry.fault(spec.name).name}", spec=spec) for index, spec in enumerate(specs)

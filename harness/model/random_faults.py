@@ -14,21 +14,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from onceproof.harness.model import registry
+from onceproof.harness.model import agreement, registry
 from onceproof.harness.model.databases import POSTGRESQL
-from onceproof.harness.model.spec import FaultSpec, RandomSpec, WorkloadSpec
+from onceproof.harness.model.scenario import Scenario
+from onceproof.harness.model.spec import FaultSpec, WorkloadSpec
 from onceproof.harness.model.workload import Workload
 
 _IDLE_SHARE = 0.25  # the share of periods without a fault
 _SET_MAX = 3
 _EARLIEST_S, _LATEST_S = 2.0, 12.0
 _TRANSACTIONS_PER_S = 2  # a low estimate of a worker's rate
+_EXPIRES_MS = 40_000
 
 
 @dataclass
 class Chance:
     """The choices of the faults of one period. A fault calls `worker` and `node` at most once each.
 
+    `scenario`      the scenario
     `dice`          the random generator of the plan
     `workload`      the pipeline
     `partitions`    the number of partitions of each topic
@@ -37,9 +40,9 @@ class Chance:
     `nodes`         the roles of nodes to choose from; empty once a fault of this period affects a node
     `drawn`         the role of that node
     `hit_workers`   whether a fault of this period affects a worker
-    `small_disks`   whether each broker has a file system of its own
     """
 
+    scenario: Scenario
     dice: random.Random
     workload: Workload
     partitions: int
@@ -48,7 +51,6 @@ class Chance:
     nodes: list[str] = field(default_factory=list)
     drawn: str | None = None
     hit_workers: bool = False
-    small_disks: bool = False
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -59,6 +61,16 @@ class Chance:
     def epochs(self) -> bool:
         """Whether each worker has a transactional id, so that a zombie can be fenced by its epoch."""
         return _each_worker_has_an_id(self.workload)
+
+    @property
+    def expires(self) -> bool:
+        """Whether a fault can wait until a transaction has timed out."""
+        return self.scenario.workload.transaction_timeout_ms <= _EXPIRES_MS
+
+    @property
+    def early(self) -> bool:
+        """Whether the period is the first. In later ones a worker may reach a transaction before the period begins."""
+        return self.at_s <= _LATEST_S
 
     @property
     def grouped(self) -> bool:
@@ -90,33 +102,33 @@ class Chance:
         return round(self.dice.uniform(low, high), 1)
 
 
-def faults(
-    periods: RandomSpec, work: WorkloadSpec, workload: Workload, dice: random.Random, *, small_disks: bool
-) -> Iterator[FaultSpec]:
-    """Draw the faults of a scenario's random periods, in their order.
-
-    `small_disks` says whether each broker has a file system of its own.
-    """
+def faults(scenario: Scenario, dice: random.Random) -> Iterator[FaultSpec]:
+    """Draw the faults of a scenario's random periods, in their order. Those that it cannot have are left out."""
+    periods, work, workload = scenario.random, scenario.workload, scenario.pipeline
+    if periods is None:
+        return
     drawable = _drawable()
     for period in range(periods.periods):
         if dice.random() < _IDLE_SHARE:
             continue
         begins = period * periods.period_s
         chance = Chance(
+            scenario=scenario,
             dice=dice,
             workload=workload,
             partitions=work.partitions,
             at_s=0.0,
             workers=list(range(work.workers)),
             nodes=_roles(work, workload),
-            small_disks=small_disks,
         )
         for name in dice.sample(sorted(drawable), dice.randint(1, _SET_MAX)):
             chance.at_s = round(begins + dice.uniform(_EARLIEST_S, _LATEST_S), 1)
             keys = drawable[name](chance)
             if keys is not None:
                 start = {} if "when" in keys else {"at_s": chance.at_s}
-                yield registry.fault(name).params.model_validate({"name": name, **start, **keys})
+                spec = registry.fault(name).params.model_validate({"name": name, **start, **keys})
+                if not agreement.wrong_fault(scenario, spec):
+                    yield spec
 
 
 def _drawable() -> Mapping[str, Callable[[Chance], Mapping[str, Any] | None]]:

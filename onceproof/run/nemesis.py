@@ -16,7 +16,7 @@ from onceproof.harness.cluster.described import OPEN_STATES
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import SelfTimed
 from onceproof.harness.context.fault import fault as fault_named
-from onceproof.harness.judge.vacuity import LASTS_LONG_S
+from onceproof.harness.judge.vacuity import must_commit_under
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.record.events import (
@@ -31,7 +31,7 @@ from onceproof.harness.record.events import (
     Outcome,
 )
 
-_PHASE_DEADLINE_S = 90.0
+_PHASE_DEADLINE_S, _TRANSACTION_S = 90.0, 0.5
 _AFTER_DEADLINE_S = 600.0
 _COMMIT_DEADLINE_S = 20.0
 
@@ -94,7 +94,7 @@ class Nemesis:
                 f"worker-{spec.when.worker} to reach {spec.when.phase} of its transaction {spec.when.count}",
                 AtPhase,
                 lambda event: event.fault == planned.id,
-                deadline_s=_PHASE_DEADLINE_S,
+                deadline_s=_PHASE_DEADLINE_S + _TRANSACTION_S * spec.when.count,
             )
         elif spec.after is not None:
             before = context.plan.faults[spec.after].id
@@ -136,8 +136,7 @@ class Nemesis:
         context, work = self._context, self._context.plan.scenario.workload
         since = len(context.history)
         context.aborted.wait(planned.spec.lasts_s)
-        wanted = context.plan.scenario.expect.commit_under_fault and work.workers > 1
-        if not wanted or planned.spec.lasts_s < LASTS_LONG_S:
+        if not must_commit_under(planned, context.plan, context.history.events()):
             return
         try:
             context.wait(

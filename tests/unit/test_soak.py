@@ -61,12 +61,43 @@ def test_what_is_drawn_fits_the_pipeline(name: str) -> None:
     assert of_ids & names == (of_ids if own_ids else set())
     assert ("drop-response" in names) == pipeline.claim.transactional
     assert ("replace" in names) == (own_ids and not grouped)
-    assert ("fill-disk" in names) == (loaded.cluster.disk_mb is not None)
     assert ("refuse-writes" in names) == bool(pipeline.topics)
     assert ("delete-records" in names) == (not pipeline.in_database)
     of_nodes = {"kill", "stop", "pause", "log-directory", "reassign"}
     assert {*of_nodes, "partition", "degrade", "kill-worker", "zombie"} <= names
     assert ("rebalances" in names) == (grouped and not pipeline.intermediate_topic)
+
+
+def drawn(loaded: Scenario) -> set[str]:
+    return {fault.spec.name for seed in range(100) for fault in plan.make(loaded, seed).faults}
+
+
+def test_a_disk_is_filled_if_brokers_have_small_ones() -> None:
+    assert "fill-disk" in drawn(load(paths.scenarios_dir() / "faults" / "copy-small-disks-random.toml"))
+    assert "fill-disk" not in drawn(scenario(1))
+
+
+@pytest.mark.parametrize(
+    ("work", "never"),
+    [
+        ({"name": "produce"}, {"zombie", "expire", "hijack", "replace", "drop-response", "move-coordinator"}),
+        ({"name": "copy", "transaction_timeout_ms": 60_000}, {"expire", "replace"}),
+    ],
+)
+def test_what_nothing_would_fence_in_time_is_not_drawn(work: dict[str, object], never: set[str]) -> None:
+    raw = {"name": "random", "about": "drawn", "workload": {"workers": 3, **work}, "random": {"periods": 2}}
+    assert drawn(parse(raw, where="test")) & never == set()
+
+
+def test_a_coordinator_is_moved_in_the_first_period_only() -> None:
+    """The worker that it waits for reaches its transaction before a later period begins, when another node is away."""
+    counts = [
+        fault.spec.when.count
+        for seed in range(300)
+        for fault in plan.make(scenario(4), seed).faults
+        if fault.spec.name == "move-coordinator" and fault.spec.when is not None
+    ]
+    assert counts and max(counts) <= 24
 
 
 def test_workers_that_leave_are_not_hit_by_another_fault() -> None:
