@@ -329,6 +329,8 @@ def test_requests_are_a_table_where_a_scenario_wants_them(tmp_path: Path) -> Non
 
 def test_what_an_application_wrote_is_named_by_its_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named: list[Any] = []
+    read: list[None] = []
+    monkeypatch.setattr(module, "read_inputs", lambda *_: read.append(None))
     monkeypatch.setattr(owners, "named", lambda *about: named.append(about[2]))
     monkeypatch.setattr(owners, "places", lambda *_: None)
     still = StillContext()
@@ -350,6 +352,9 @@ def test_what_an_application_wrote_is_named_by_its_requests(tmp_path: Path, monk
     assert named[1] == [(0, 0, 9, provenance.packed_owner(0, 1, 7))]
     [commit] = rows(tmp_path / "second", "commits")
     assert (commit["worker"], commit["incarnation"], commit["transaction"]) == (0, 1, 8)
+    assert len(read) == 4, "for the places of inputs, and for their table"
+    collected(still, tmp_path / "third", mode="ledger")
+    assert len(read) == 4
 
 
 def test_a_table_that_is_whole_is_kept_and_one_that_is_not_is_written_anew(spark: SparkSession, tmp_path: Path) -> None:
