@@ -9,7 +9,7 @@ any reason. A kept cluster is checked before each run; one that is not healthy i
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from onceproof.harness.base import paths
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.cluster import containers, disks, leftovers
+from onceproof.harness.cluster import containers, disks, leftovers, spark_master
 from onceproof.harness.cluster.addresses import Address, free_address, lock_file
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.model.spec import ClusterSpec
@@ -111,7 +111,7 @@ def record_process(folder: Path, pid: int, role: str) -> None:
 def clean(say: Say, *, dry_run: bool = False) -> int:
     """Remove what killed runs and kept clusters left: files, processes, containers, networks, and clusters' folders.
 
-    Clusters that a running process leases are left alone, and so is every container without the labels of this
+    Clusters that a running process uses are left alone, and so is every container without the labels of this
     `ONCEPROOF_HOME`. With `dry_run`, only say what would be removed. Returns how much was removed. Raises HarnessError
     when the Docker engine does not answer; what needs no engine has then been removed.
     """
@@ -123,7 +123,7 @@ def clean(say: Say, *, dry_run: bool = False) -> int:
     try:
         for name in sorted(_known() | _labelled(client)):
             with leftovers.unless_held(lease_file(name)) as free:
-                if not free:
+                if not free or _judging(name, client):
                     say(f"{name}: in use by a running process, not removed")
                 elif dry_run:
                     say(f"would remove the cluster {name} with its processes, containers and networks")
@@ -154,13 +154,19 @@ def lease_file(name: str) -> Path:
 
 
 def in_use() -> list[str]:
-    """Return the names of the clusters that running processes lease."""
+    """Return the names of the clusters that running processes use."""
     found = []
-    for name in sorted(_known()):
-        with leftovers.unless_held(lease_file(name)) as free:
-            if not free:
-                found.append(name)
+    with closing(docker.from_env(timeout=40)) as client:
+        for name in sorted(_known()):
+            with leftovers.unless_held(lease_file(name)) as free:
+                if not free or _judging(name, client):
+                    found.append(name)
     return found
+
+
+def _judging(name: str, client: docker.DockerClient) -> bool:
+    """Return whether a process has executors there. Nobody leases a Spark cluster, since several may use it."""
+    return spark_master.used(client.containers.list(filters={"label": f"{containers.LABEL}={name}"}))
 
 
 def _known() -> set[str]:

@@ -10,8 +10,6 @@ Executors read and write folders at the path that these have on this machine, so
 so are the logs of the Kafka clusters that onceproof starts.
 """
 
-import json
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,18 +21,17 @@ from onceproof.harness.artifacts import images, jars
 from onceproof.harness.base import host, paths
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.errors import HarnessError
-from onceproof.harness.cluster import addresses, composed, containers, pool, topology
+from onceproof.harness.cluster import addresses, composed, containers, pool, spark_master, topology
 from onceproof.harness.cluster.cluster import Cluster
 from onceproof.harness.cluster.containers import engine
+from onceproof.harness.cluster.spark_master import LABEL
 
-LABEL = "io.onceproof.spark"
 _KIND = "onceproof-spark"
-_PORT, _UI_PORT = 7077, 8080
+_PORT = 7077
 _WORKER = "worker"
 _SERVICE_LABEL = "com.docker.compose.service"
 _OTHERS_DEADLINE_S = 300.0
 _UP_DEADLINE_S = 60.0
-_ANSWER_S = 5.0
 _BESIDES_MB = 1_024  # the worker's own JVM, and what an executor takes besides its heap
 
 
@@ -82,7 +79,7 @@ def start(workers: int, *, share: Path, memory: str = "1g") -> str:
             composed.up(paths.compose_dir() / "spark.yaml", environment, "--scale", f"{_WORKER}={workers}")
             until(
                 f"{workers} registered Spark workers",
-                lambda: _registered(address.subnet) == workers,
+                lambda: spark_master.workers(master) == workers,
                 deadline_s=_UP_DEADLINE_S,
             )
         except BaseException:
@@ -152,9 +149,3 @@ def containers_of(master: str) -> list[Any]:
 def _megabytes(memory: str) -> int:
     """Return an amount such as 512m or 2g in megabytes."""
     return int(memory[:-1]) * (1_024 if memory.endswith("g") else 1)
-
-
-def _registered(subnet: str) -> int:
-    """Return how many workers the master says are alive."""
-    with urllib.request.urlopen(f"http://{subnet}.2:{_UI_PORT}/json/", timeout=_ANSWER_S) as answer:
-        return int(json.load(answer)["aliveworkers"])

@@ -12,8 +12,9 @@ import docker
 import pytest
 
 import tests.mutants.run  # noqa: F401  fills the catalogue
+from onceproof.harness.base.deadlines import until
 from onceproof.harness.base.paths import scenarios_dir
-from onceproof.harness.cluster import standalone
+from onceproof.harness.cluster import containers, pool, spark_master, standalone
 from onceproof.harness.record import results
 from onceproof.verifiers.verify import verify
 from tests.kafka_writer import batch
@@ -57,7 +58,7 @@ def kill_executors(master: str) -> int:
     """Kill the executors that run, and return how many there were."""
     client = docker.from_env()
     try:
-        workers = client.containers.list(filters={"label": f"{standalone.LABEL}={master}"})
+        workers = client.containers.list(filters={"label": f"{spark_master.LABEL}={master}"})
         killed: Sequence[Any] = [each.exec_run(["pkill", "-KILL", "-f", "CoarseGrainedExecutor"]) for each in workers]
         return sum(each.exit_code == 0 for each in killed)
     finally:
@@ -168,6 +169,20 @@ def test_a_folder_that_is_not_shared_is_refused(master: str, tmp_path: Path) -> 
     said = refused(check, master, str(tmp_path))
     assert said.startswith(f"{tmp_path}: executors wrote ") and "and 0 are here; allowed: a folder on storage" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cluster_that_a_process_uses_is_not_removed(master: str) -> None:
+    hold = (
+        "import sys; from onceproof.verifiers.evidence import spark; spark.session(sys.argv[1]); input(); spark.stop()"
+    )
+    name = standalone.containers_of(master)[0].labels[containers.LABEL]
+    said: list[str] = []
+    with subprocess.Popen([sys.executable, "-c", hold, master], stdin=subprocess.PIPE, text=True) as process:
+        until("an executor", lambda: name in pool.in_use() or process.poll() is not None, deadline_s=_DEADLINE_S)
+        pool.clean(said.append, dry_run=True)
+        process.communicate("\n", timeout=_DEADLINE_S)
+    assert f"{name}: in use by a running process, not removed" in said
+    until("no executor", lambda: name not in pool.in_use(), deadline_s=_DEADLINE_S)
 
 
 @pytest.mark.long
