@@ -7,6 +7,7 @@ id, and does to it what the fault's rule says.
 from typing import Annotated
 
 from pydantic import Field as Key
+from pydantic import model_validator
 
 from onceproof.faults._links import LinksSpec, meant
 from onceproof.harness.cluster import topology
@@ -17,6 +18,7 @@ from onceproof.harness.record.apis import Api
 from onceproof.harness.record.events import FaultTarget, RequestEvent
 
 _MATCH_DEADLINE_S = 60.0
+_NO_BROKER = ("controller", "database", "ring", "minority")
 
 
 class RequestSpec(LinksSpec):
@@ -26,6 +28,9 @@ class RequestSpec(LinksSpec):
     only those to that broker; of a broker, those that it exchanges with brokers, with `peer` only those that it sends
     to that broker. A broker's requests to itself are included.
 
+    - `target`: `worker-0` to `worker-3` or `worker-random`; or a broker by its number or role (`broker-1`,
+      `leader:output/0`, `transaction-coordinator:worker-0`, `group-coordinator`).
+    - `peer`: a second broker by its number or role (default: every broker).
     - `api`: the request's API: `Produce`, `Fetch`, `OffsetCommit`, `FindCoordinator`, `InitProducerId`,
       `AddPartitionsToTxn`, `AddOffsetsToTxn`, `EndTxn`, `WriteTxnMarkers`, or `TxnOffsetCommit`.
     - `client`: affect only requests whose client id begins with this text (default: any). A worker's client id is
@@ -37,6 +42,13 @@ class RequestSpec(LinksSpec):
     api: Api
     client: str = ""
     requests: Annotated[int, Key(ge=0, le=1000)] = 1
+
+    @model_validator(mode="after")
+    def _of_brokers(self) -> "RequestSpec":
+        for key, role in (("target", self.target), ("peer", self.peer)):
+            if role is not None and role.startswith(_NO_BROKER):
+                raise ValueError(f"{key}: {role}: its requests cannot be told apart; allowed: a worker or a broker")
+        return self
 
 
 def links(spec: RequestSpec) -> list[str]:

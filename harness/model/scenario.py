@@ -101,7 +101,7 @@ class CollectSpec(Strict):
     - `read_uncommitted`: whether the outputs are read a second time under `read_uncommitted`. The records that a
       `read_committed` reader does not see must then be as many as the log shows as aborted.
     - `requests`: whether the requests of the workers' clients are recorded, and what is unsafe in them is reported
-      (`docs/lints.md`). The workers' connections then lead through the request proxy.
+      as lints. The workers' connections then lead through the request proxy.
     """
 
     read_uncommitted: bool = False

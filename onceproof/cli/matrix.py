@@ -124,6 +124,8 @@ def command(options: argparse.Namespace) -> int:
     if before is not None:
         changed = matrix.changes(before, found)
         say("\n".join(changed) if changed else f"no result has changed since {options.against}")
+        if still := matrix.unexpected(found):
+            say(still)
         statuses = (
             [commands.FAILED]
             if commands.FAILED in statuses

@@ -30,8 +30,10 @@ from onceproof import pytest_plugin
 from onceproof.cli.parser import parser as command_line
 from onceproof.harness.context.fault import Drawn, SelfTimed
 from onceproof.harness.model import registry
-from onceproof.harness.model.app import AppSpec
+from onceproof.harness.model.app import AppSpec, JavaSpec
 from onceproof.harness.model.bug import BugSpec, ClientErrorSpec, FixedSpec
+from onceproof.harness.model.outputs import LoadSpec, ModelSpec, OutputSpec
+from onceproof.harness.model.progress import DoneSpec
 from onceproof.harness.model.scenario import CollectSpec, Expect, Scenario
 from onceproof.harness.model.spec import ClusterSpec, FaultSpec, RandomSpec, When, WorkloadSpec
 from onceproof.harness.record import events, results, tables
@@ -46,6 +48,11 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "[cluster]": ClusterSpec,
     "[workload]": WorkloadSpec,
     "[app]": AppSpec,
+    "[app.java]": JavaSpec,
+    "[load]": LoadSpec,
+    "[outputs.TOPIC]": OutputSpec,
+    "[model]": ModelSpec,
+    "[done]": DoneSpec,
     "[random]": RandomSpec,
     "[collect]": CollectSpec,
     "[expect]": Expect,

@@ -212,6 +212,12 @@ def changes(before: Sequence[Cell], now: Sequence[Cell]) -> list[str]:
     ]
 
 
+def unexpected(now: Sequence[Cell]) -> str:
+    """Return a line that counts the cells that are not as expected, changed or not; empty if there are none."""
+    wrong = sum(cell.as_expected is False for cell in now)
+    return f"{wrong} of {len(now)} results are not as expected" if wrong else ""
+
+
 def _results(table: Sequence[Cell]) -> dict[tuple[str, ...], dict[str, str]]:
     """Return kind of cell, with the minor line of its release → {result: a release that had this result}."""
     found: dict[tuple[str, ...], dict[str, str]] = {}

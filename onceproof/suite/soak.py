@@ -106,6 +106,8 @@ class Soak:
         ]
         if self.bound is not None:
             says = f"no violation in {self.count('valid')} valid runs: with 95% confidence, at most {self.bound:.1%}"
+            if faulted := sum(line.verdict == "valid" and bool(line.faults) for line in self.lines):
+                says += f"; in the {faulted} of them with faults, at most {rates.upper_bound(faulted):.1%}"
             lines.append(f"| probability of a violation in a run | {says} |")
         lines += self._resources()
         lines += [

@@ -136,7 +136,7 @@ def not_idempotent(party: Party) -> str:
 
 
 def id_expired(party: Party) -> str:
-    """A transactional id that has expired gets a clean error at its next use, and the next producer works."""
+    """A transactional id that has expired is refused at its next use, and the next producer works."""
     writer = party.writer()
     party.sent(writer)
     writer.commit()
@@ -202,7 +202,7 @@ def time_out(party: Party) -> str:
 
 
 def pending_offset(party: Party) -> str:
-    """Who asks for a committed offset that is pending waits until its transaction is decided (KIP-447)."""
+    """A consumer that fetches a pending committed offset waits until its transaction is decided (KIP-447)."""
     writer, reader = party.writer(transaction_timeout_ms=20_000), party.reader()
     until("the group", lambda: (reader.poll(), reader.assigned())[1], deadline_s=20)
     reader.poll()
@@ -268,11 +268,11 @@ def party(cluster: Cluster, client: str) -> Iterator[Party]:
 
 _HEAD = """# Contracts
 
-What clients and brokers promise for a configuration, and what a client met when it was tried on a real cluster
-(`python -m tests.chaos.contracts FILE` tries all of it and writes this page). The Java client is that of Kafka 4.3.1,
-and librdkafka that of the confluent-kafka release in `requirements.lock`.
+What the documentation of Kafka and of its clients, and the KIPs that are named, promise for a configuration, and what
+was observed on a real cluster (`python -m tests.chaos.contracts FILE` tries all of it and writes this page). The Java
+client is that of Kafka 4.3.1, and librdkafka that of the confluent-kafka release in `requirements.lock`.
 
-| contract | client | brokers | met |
+| contract | client | brokers | observed |
 |---|---|---|---|
 """
 
