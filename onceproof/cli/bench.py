@@ -21,7 +21,8 @@ def add(subcommands: Any) -> None:
         "--records",
         type=values.records,
         metavar="N",
-        help="number of inputs (default: 1_000_000; copy: 200_000), or records of the claim isolation (300_000)",
+        help="number of inputs, or records of the claim isolation "
+        "(default: 1_000_000; copy: 200_000; isolation: 300_000)",
     )
     bench.add_argument(
         "--sizes",
@@ -33,7 +34,8 @@ def add(subcommands: Any) -> None:
         "--rounds",
         type=values.positive,
         metavar="N",
-        help="measurements of each reader (default: 3); of copy and each cell of transactions, at least 6 (9)",
+        help="measurements of each reader of verify, or pairs of copy and of each cell of transactions, at least 6 "
+        "(default: 3; copy and transactions: 9)",
     )
     bench.add_argument(
         "--runs", type=Path, default=Path("runs/bench"), help="parent of the runs' folders (default: runs/bench)"

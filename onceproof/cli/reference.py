@@ -162,7 +162,10 @@ def _type(schema: Schema, definitions: Schema) -> str:
     if "$ref" in schema:
         return _type(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if "anyOf" in schema:
-        kinds = dict.fromkeys(_type(each, definitions) for each in schema["anyOf"] if each.get("type") != "null")
+        parts = [definitions[each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in schema["anyOf"]]
+        if all("enum" in each for each in parts):
+            return _type({"enum": [value for each in parts for value in each["enum"]]}, definitions)
+        kinds = dict.fromkeys(_type(each, definitions) for each in parts if each.get("type") != "null")
         return " or ".join(kind for kind in kinds if kind != "integer" or "number" not in kinds)
     if "enum" in schema:
         return f"one of {', '.join(f'`{each}`' for each in schema['enum'])}"
@@ -208,10 +211,21 @@ def _commands() -> Iterator[str]:
     [commands] = [each for each in command_line()._actions if isinstance(each, argparse._SubParsersAction)]
     for choice in commands._choices_actions:
         yield f"## `onceproof {choice.dest}`\n\n{_clean(choice.help or '')}."
-        yield _options(commands.choices[choice.dest])
+        yield from _command(commands.choices[choice.dest])
     recorder: Any = _PytestOptions()
     pytest_plugin.pytest_addoption(recorder)
     yield f"## `pytest`\n\nOptions of the pytest plugin.\n\n{_options(recorder.parser)}"
+
+
+def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The options of a command, or its own commands with theirs."""
+    nested = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    if not nested:
+        yield _options(parser)
+    for action in nested:
+        for each in action._choices_actions:
+            yield f"### `{parser.prog} {each.dest}`\n\n{_clean(each.help or '')}."
+            yield _options(action.choices[each.dest])
 
 
 class _PytestOptions:
