@@ -15,10 +15,11 @@ from onceproof.harness.model import registry
 from onceproof.harness.record import manifest, provenance
 from onceproof.harness.record.narrator import Narrator
 from onceproof.verifiers.collect import collect as module
-from onceproof.verifiers.collect import owners, topics
+from onceproof.verifiers.collect import owners, records, topics
 from onceproof.verifiers.collect.collect import collect
 from onceproof.verifiers.collect.pinned import pin
 from onceproof.verifiers.collect.records import read_inputs, read_outputs
+from onceproof.verifiers.collect.standing import standing
 from onceproof.verifiers.collect.written import write
 from onceproof.verifiers.evidence import executors, reading
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
@@ -355,6 +356,35 @@ def test_what_an_application_wrote_is_named_by_its_requests(tmp_path: Path, monk
     assert len(read) == 4, "for the places of inputs, and for their table"
     collected(still, tmp_path / "third", mode="ledger")
     assert len(read) == 4
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_spark_is_started_again_only_if_its_process_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alive: bool
+) -> None:
+    failures = [RuntimeError("the topic is gone")]
+
+    def fails_once(_: object, __: object) -> int:
+        if failures:
+            raise failures.pop()
+        return 5
+
+    monkeypatch.setattr(module, "write", fails_once)
+    monkeypatch.setattr(module, "lives", lambda _: alive)
+    still = StillContext(capabilities=[])
+    if not alive:
+        assert collected(still, tmp_path / "run")["rows"] == {"outputs": 5, "inputs": 5}
+        return
+    with pytest.raises(RuntimeError, match="the topic is gone"):
+        collected(still, tmp_path / "run")
+
+
+def test_the_positions_of_a_database_are_those_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "positions", lambda *_: {1: 9, 0: 7})
+    still = StillContext("database", capabilities=[])
+    spark: Any = None
+    found = standing(spark, still.context, tmp_path, [])
+    assert [(each["partition"], each["offset"]) for each in found["positions"]] == [(0, 7), (1, 9)]
 
 
 def test_a_table_that_is_whole_is_kept_and_one_that_is_not_is_written_anew(spark: SparkSession, tmp_path: Path) -> None:

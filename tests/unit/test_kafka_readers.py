@@ -158,7 +158,7 @@ def test_the_transactions_of_committed_offsets(tmp_path: Path) -> None:
     first, second = tmp_path / "00000000000000000000.log", tmp_path / "00000000000000000004.log"
     first.write_bytes(batch(0, one, "none") + plain_batch(1, one) + marker(2, False) + batch(3, one, "none"))
     second.write_bytes(marker(4, True) + batch(5, one, "none", 8))
-    found = list(commits.read(tmp_path, 1))
+    found = [dict(row) for row in commits.read(tmp_path, 1)]  # as it is when it is yielded
     assert [(row["offset"], row["producer_id"], row["marker"], row["fate"]) for row in found] == [
         (0, 7, 2, "aborted"),
         (1, -1, None, "visible"),
