@@ -25,6 +25,7 @@ def results(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long  # `test_spark_cluster` has executors in containers
 def test_a_cluster_of_processes_says_the_same(spark: SparkSession, tmp_path: Path) -> None:
     run, expected = MUTANTS[half_committed_within_a_topic.__name__.replace("_", "-")].make()
     here, there = run.write(tmp_path / "here"), run.write(tmp_path / "there")
