@@ -157,6 +157,7 @@ class Storage:
 
     def _answer(self, what: str, work: Callable[[], Result], sizes: dict[str, int] | None = None) -> Result:
         """Return the result of `work`. Hadoop's clients may try again for many minutes, which nobody waits for."""
+        spark.session(self._master)  # it has a deadline of its own
         copied = sizes or {}
         limit_s = _ANSWER_DEADLINE_S + sum(copied.values()) / _BYTES_PER_S + _FILE_S * len(copied)
         done = Future[Result]()
