@@ -1,7 +1,7 @@
 """What the witnesses of a run say of the records at a range of offsets.
 
     input/3    0 to 31    log       batch 0 to 31 of input/3: producer 1000 epoch 0, sequence 0, visible, on broker1
-    input/3    0 to 60    worker    worker-0.1 told ok of transaction 1, which read input/3 0 to 60
+    input/3    0 to 60    worker    worker-0.1 reported ok for transaction 1, which read input/3 0 to 60
     input/3    0 to 60    group     61 was committed by worker-0.1 in a transaction of producer 1 epoch 0, …
 
 A run has few of these facts for its number of records, so a report contains all of them, and finds the story of a
@@ -107,7 +107,7 @@ def _read(folder: Folder) -> Iterator[Fact]:
         if isinstance(event, Invoked | Outcome) and event.source.startswith("worker-"):
             if folder.workload.intermediate_topic and event.worker % 2:  # it reads the intermediate topic
                 continue
-            told = "is about to commit" if isinstance(event, Invoked) else f"told {event.type} of"
+            told = "is about to commit" if isinstance(event, Invoked) else f"reported {event.type} for"
             who = f"{event.source}.{event.incarnation} {told} transaction {event.transaction}"
             for partition, (first, after) in event.sources.items():
                 yield Fact(

@@ -36,7 +36,7 @@ def test_an_input_that_is_fine(tmp_path: Path) -> None:
         ("generator", "sent to input/1, acknowledged at offset 4"),
         ("log", "batch 0 to 39 of input/1: no producer id, sequence 0, visible, on broker1"),
         ("worker", "worker-1.1 is about to commit transaction 1, which read input/1 0 to 19"),
-        ("worker", "worker-1.1 told ok of transaction 1, which read input/1 0 to 19"),
+        ("worker", "worker-1.1 reported ok for transaction 1, which read input/1 0 to 19"),
         ("outputs", "output/1 offset 4, made by worker-1.1 in transaction 1"),
         (
             "log",

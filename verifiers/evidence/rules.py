@@ -14,7 +14,7 @@ from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
 
 COORDINATORS = "__transaction_state"
 SAYS = {
-    "torn-transaction": "markers end transactions that their coordinator did not decide so",
+    "torn-transaction": "markers end transactions in another way than their coordinator decided",
     "hung-transaction": "decisions have no marker in a partition, or batches belong to no transaction of a coordinator",
     "zombie-write": "markers of an older coordinator, or batches of an older producer epoch, were accepted",
 }
