@@ -14,6 +14,7 @@ import jpype
 
 from onceproof.harness.artifacts import jars
 from onceproof.harness.artifacts.clients import DEFAULT_KAFKA
+from onceproof.harness.base import coordinators
 from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster.described import (
     Isolation,
@@ -214,14 +215,9 @@ class Admin:
         ]
 
     def offsets_partition(self, group: str) -> Partition:
-        """Return the partition of `__consumer_offsets` that holds this group.
-
-        Its number is the absolute value of the group id's Java hash code modulo the number of partitions. As in Kafka's
-        `Utils.abs`, the absolute value of the lowest integer, which has no positive counterpart, is 0.
-        """
+        """Return the partition of `__consumer_offsets` that holds this group."""
         count = len(self.partitions("__consumer_offsets"))
-        java_hash = int(jpype.JString(group).hashCode())
-        return "__consumer_offsets", (0 if java_hash == -(1 << 31) else abs(java_hash)) % count
+        return "__consumer_offsets", coordinators.partition(group, count)
 
     def _group(self, group: str) -> Any:
         return _get(self._client.describeConsumerGroups(_strings([group])).all()).get(group)

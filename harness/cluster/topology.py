@@ -2,7 +2,7 @@
 
     broker1->broker2      connections of broker 1 to broker 2; every ordered pair of nodes has its own link
     lane2->broker1        connections of the owner of lane 2 to broker 1
-    app->broker3          connections of an application inside Docker to broker 3
+    app->broker3          connections of executors in containers to broker 3
     lane2->database       connections of the owner of lane 2 to PostgreSQL, in runs that keep outputs there
 
 A broker has a link to itself, since it also connects to its own advertised address: a transaction coordinator does so

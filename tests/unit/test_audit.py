@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from onceproof.cli import commands, main
+from onceproof.harness.base import coordinators
 from onceproof.verifiers.audit import audit, copies
 from onceproof.verifiers.evidence.spark import session
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
@@ -248,6 +249,24 @@ def test_compacted_states_are_a_reason(tmp_path: Path) -> None:
     places, reasons = judged(directory(tmp_path / "b1", out=committed(3), states=kept))
     assert places == []
     assert any("states of transactional ids are missing" in each for each in reasons)
+
+
+@pytest.mark.parametrize("only_the_first", [True, False])
+def test_states_that_are_in_no_copy_are_a_reason(tmp_path: Path, only_the_first: bool) -> None:
+    """The id would be in partition 1 of two, so there were more of them, perhaps with the other producer's states."""
+    assert [coordinators.partition("mine", count) for count in (1, 2, 3)] == [0, 1, 2]
+    mine = b"".join(
+        state(offset, status, name="mine", partitions=() if status == COMPLETE_COMMIT else (0,))
+        for offset, status in enumerate(DECIDED)
+    )
+    others = batch(11, records(10), "none", 8) + marker(21, True, producer=8)
+    path = directory(tmp_path / "b1", out=committed() + others, states=mine)
+    if not only_the_first:
+        (path / "__transaction_state-1").mkdir()
+        (path / "__transaction_state-1" / "00000000000000000000.log").write_bytes(b"")
+    places, reasons = judged(path)
+    assert bool(places) == only_the_first
+    assert any("states of transactional ids are missing" in each for each in reasons) != only_the_first
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

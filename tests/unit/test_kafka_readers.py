@@ -7,6 +7,7 @@ import jpype
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.harness.base import coordinators
 from onceproof.verifiers.collect import commits, internal, segments, states
 from onceproof.verifiers.collect.segments import Replica
 from onceproof.verifiers.evidence.spark import rows
@@ -165,6 +166,13 @@ def test_the_transactions_of_committed_offsets(tmp_path: Path) -> None:
         (3, 7, 4, "visible"),
         (5, 8, None, "open"),
     ]
+
+
+@pytest.mark.parametrize("name", ["", "group", "op-1a2b3c4d-7-worker-0", "ключ", "\N{ROCKET} 7", "polygenelubricants"])
+def test_the_partition_of_a_coordinator(name: str) -> None:
+    """The last name has the lowest integer for a hash code."""
+    code = int(jpype.JString(name).hashCode())
+    assert coordinators.partition(name, 50) == (0 if code == -(1 << 31) else abs(code)) % 50
 
 
 def test_offsets_without_a_record(tmp_path: Path) -> None:

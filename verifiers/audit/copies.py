@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from onceproof.harness.base import files
+from onceproof.harness.base import coordinators, files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import documents
 from onceproof.harness.record.tables import BATCHES, SCHEMA_VERSION, STATES
@@ -183,6 +183,9 @@ def _read_states(found: Copies, held: Iterable[Place], directories: Sequence[Pat
                 found.partial = True
                 continue
             break
+    # If the last partitions are in no copy, their number is not known, and ids are in others than it would follow.
+    numbers = {each["transactional_id"]: each["log"] for each in found.states}
+    found.partial |= any(coordinators.partition(name, len(places)) != number for name, number in numbers.items())
 
 
 def _folders(directories: Iterable[Path], name: str) -> Iterator[Path]:
