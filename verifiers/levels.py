@@ -64,6 +64,8 @@ def classes(workload: Declaration, checks: Sequence[CheckResult]) -> dict[str, s
 
 
 def _how(cls: str, needed: tuple[str, ...], contract: Contract | None, judged: set[str]) -> str:
+    if cls == "wrong-aggregate" and contract is not None and contract.compare == "each":
+        return NOT_JUDGED  # a wrong output is `corrupted` then
     if contract is None or contract.ids:
         there = any(each in judged for each in needed)
         if cls == "corrupted" and contract is not None and not (contract.model and contract.compare == "each"):

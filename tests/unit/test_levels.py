@@ -158,7 +158,7 @@ def test_the_results_say_of_each_class_how_far_it_was_judged(spark: SparkSession
     assert [each["phantom"] for each in told] == ["not judged", "proved", "proved"]
     assert [each["corrupted"] for each in told] == ["not judged", "by presence", "proved"]
     assert [each["input-lost"] for each in told] == ["proved"] * 3
-    assert [each["wrong-aggregate"] for each in told] == ["not judged", "not judged", "proved"]
+    assert [each["wrong-aggregate"] for each in told] == ["not judged"] * 3, "with `each`, a wrong output is corrupted"
     by_model = verify(DescribedRun(0, model=TOTALS).write(tmp_path / "totals")).classes
     assert by_model["duplicate"] == "by the model" and by_model["wrong-aggregate"] == "proved"
     assert MODEL["sql"] != TOTALS["sql"]
