@@ -66,7 +66,7 @@ class Abort:
         worker = chance.worker()
         if worker is None:
             return None
-        return {"when": {"worker": worker, "phase": "offsets-sent", "count": chance.transaction()}}
+        return {"when": chance.at(worker, "offsets-sent")}
 
     def missing(self, fault: PlannedFault[AbortSpec], events: Events) -> str | None:
         """Return a message unless the worker reported the error of its own code that makes it abort."""

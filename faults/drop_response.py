@@ -59,7 +59,7 @@ class DropResponse:
         worker = chance.worker() if chance.workload.claim.transactional and wiring.transactional else None
         if worker is None:
             return None
-        when = {"worker": worker, "phase": "before-commit", "count": chance.transaction()}
+        when = chance.at(worker, "before-commit")
         return {"target": f"worker-{worker}", "api": "EndTxn", "when": when}
 
     def missing(self, fault: PlannedFault[RequestSpec], events: Events) -> str | None:

@@ -74,7 +74,7 @@ class Expire:
         worker = chance.worker() if chance.epochs and chance.expires else None
         if worker is None:
             return None
-        when = {"worker": worker, "phase": "produced", "count": chance.transaction()}
+        when = chance.at(worker, "produced")
         return {"what": "transaction", "when": when}
 
     def missing(self, fault: PlannedFault[ExpireSpec], events: Events) -> str | None:

@@ -83,7 +83,7 @@ class Hijack:
             return None
         return {
             "target": f"worker-{worker}",
-            "when": {"worker": worker, "phase": "produced", "count": chance.transaction()},
+            "when": chance.at(worker, "produced"),
         }
 
     def missing(self, fault: PlannedFault[HijackSpec], events: Events) -> str | None:

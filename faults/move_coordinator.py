@@ -129,7 +129,7 @@ class MoveCoordinator:
             return None
         chance.hit_workers = True
         chance.workers.remove(worker := roles[role])
-        when = {"worker": worker, "phase": "before-commit", "count": chance.transaction()}
+        when = chance.at(worker, "before-commit")
         return {"when": when, "end": chance.dice.choice(("commit", "abort"))}
 
     def missing(self, fault: PlannedFault[MoveCoordinatorSpec], events: Events) -> str | None:

@@ -114,7 +114,7 @@ class Replace:
         worker = chance.worker() if chance.epochs and not chance.grouped else None
         if worker is None:
             return None
-        when = {"worker": worker, "phase": "before-commit", "count": chance.transaction()}
+        when = chance.at(worker, "before-commit")
         return {"when": when, "by": worker, "fenced": "epoch"}
 
     def missing(self, fault: PlannedFault[ReplaceSpec], events: Events) -> str | None:

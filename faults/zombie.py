@@ -174,7 +174,7 @@ class Zombie:
         else:
             ways = [(["session"], "any")]
         past, fenced = chance.dice.choice(ways)
-        when = {"worker": worker, "phase": "produced", "count": chance.transaction()}
+        when = chance.at(worker, "produced")
         return {"when": when, "past": past, "fenced": fenced}
 
     def missing(self, fault: PlannedFault[ZombieSpec], events: Events) -> str | None:

@@ -23,7 +23,7 @@ from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Reason
 
 # A fault that lasts at least this long must have a commit between injection and heal.
-LASTS_LONG_S = 3.0
+_LASTS_LONG_S = 3.0
 
 
 def witnessed(plan: Plan, events: Events) -> list[FaultWitnessed]:
@@ -118,7 +118,7 @@ def must_commit_under(planned: PlannedFault[FaultSpec], plan: Plan, events: Even
     role = "" if target is None else target.role
     # No worker can commit while a fault affects the only one, or the database to which all of them write.
     alone = role == "database" or (plan.scenario.workload.workers == 1 and role.startswith("worker-"))
-    return planned.spec.lasts_s >= LASTS_LONG_S and not alone
+    return planned.spec.lasts_s >= _LASTS_LONG_S and not alone
 
 
 def _too_few_open(planned: PlannedFault[FaultSpec], wanted: int, events: Events) -> list[str]:

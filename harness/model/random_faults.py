@@ -97,6 +97,10 @@ class Chance:
         """Return the number of the transaction that a worker has reached when the fault starts, roughly."""
         return max(1, round(self.at_s * _TRANSACTIONS_PER_S))
 
+    def at(self, worker: int, phase: str) -> dict[str, Any]:
+        """Return the key `when` of a fault that starts at a phase of a worker's transaction."""
+        return {"worker": worker, "phase": phase, "count": self.transaction()}
+
     def seconds(self, low: float, high: float) -> float:
         """Draw a duration in seconds between `low` and `high`, in steps of 0.1 s."""
         return round(self.dice.uniform(low, high), 1)
