@@ -76,10 +76,12 @@ class Plan:
     def lasts_s(self) -> float:
         """The planned duration of the workload in seconds, without delays.
 
-        It is the time to send the records at their rate, or the end of the last fault that starts at a time.
+        It is the time to send the records at their rate, the end of the last fault that starts at a time, or the end of
+        the last random period, whichever is later.
         """
-        work = self.scenario.workload
-        return max(work.records / work.records_per_s, _ends_s(self.faults))
+        work, periods = self.scenario.workload, self.scenario.random
+        drawn_s = 0.0 if periods is None else periods.periods * periods.period_s
+        return max(work.records / work.records_per_s, _ends_s(self.faults), drawn_s)
 
     @property
     def digest(self) -> str:

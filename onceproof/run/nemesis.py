@@ -31,7 +31,7 @@ from onceproof.harness.record.events import (
     Outcome,
 )
 
-_PHASE_DEADLINE_S, _TRANSACTION_S = 90.0, 0.5
+_PHASE_DEADLINE_S = 90.0
 _AFTER_DEADLINE_S = 600.0
 _COMMIT_DEADLINE_S = 20.0
 
@@ -94,7 +94,7 @@ class Nemesis:
                 f"worker-{spec.when.worker} to reach {spec.when.phase} of its transaction {spec.when.count}",
                 AtPhase,
                 lambda event: event.fault == planned.id,
-                deadline_s=_PHASE_DEADLINE_S + _TRANSACTION_S * spec.when.count,
+                deadline_s=_PHASE_DEADLINE_S + context.plan.lasts_s,
             )
         elif spec.after is not None:
             before = context.plan.faults[spec.after].id

@@ -226,7 +226,7 @@ def test_a_fault_without_effect_makes_the_run_vacuous(
     monkeypatch.setattr("onceproof.run.nemesis._PHASE_DEADLINE_S", 8.0)
     raw = quiet_scenario().model_dump(exclude={"faults"}) | {"faults": [fault]}
     results = chaos.run(scenario.parse(raw, where="test"))
-    assert results.headline == "unknown: vacuous"
+    assert results.headline == "unknown: vacuous", results.reasons
     assert any(says in reason.says for reason in results.reasons)
 
 
