@@ -110,6 +110,7 @@ def test_an_application_that_does_not_seek_back_is_found_by_a_fault(chaos: Chaos
     assert (verdict, classes, lints) == ("invalid", {"lost"}, [])
 
 
+@pytest.mark.long
 def test_a_killed_coordinator_is_no_anomaly(chaos: Chaos) -> None:
     """The EndTxn that waits at before-commit is not delivered, since its client asks the next coordinator."""
     when = {"worker": 0, "phase": "before-commit", "count": 6}
@@ -187,7 +188,7 @@ def described(folder: str, name: str, monkeypatch: pytest.MonkeyPatch, *faults: 
     return scenario.parse({**raw, "faults": [*raw.get("faults", ()), *faults]}, where=name)
 
 
-@pytest.mark.parametrize("level", [0, pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.parametrize("level", [*(pytest.param(low, marks=pytest.mark.long) for low in (0, 1)), 2])
 def test_an_application_is_judged_as_far_as_its_scenario_says(
     chaos: Chaos, monkeypatch: pytest.MonkeyPatch, level: int
 ) -> None:

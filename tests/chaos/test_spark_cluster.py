@@ -98,7 +98,7 @@ def test_every_family_of_mutants_has_the_same_results(master: str, share: Path, 
         same_as_here(there, here)
 
 
-@pytest.mark.quick
+@pytest.mark.long
 def test_killed_executors_do_not_change_a_verdict(master: str, share: Path, tmp_path: Path) -> None:
     there, here = written(MUTANTS["doubled-before-what-a-reset-read-again"], share / "killed", tmp_path)
     assert judge(master, there, kill=True) > 0

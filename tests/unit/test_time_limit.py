@@ -156,6 +156,7 @@ def test_ctrl_c_ends_a_verdict_that_does_not_end(command: Command) -> None:
     assert not left
 
 
+@pytest.mark.long
 def test_a_terminal_that_is_closed_ends_it_in_order(command: Command) -> None:
     command.hang_up()
     command.process.send_signal(signal.SIGHUP)
