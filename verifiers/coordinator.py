@@ -54,7 +54,7 @@ def _judge(tables: Tables) -> Judged:
         sample = {"topic": topic, "partition": int(partition), "offset": offset, **details}
         found.setdefault("zombie-write", []).append(sample)
     findings = [_finding(tables, cls, samples) for cls, samples in sorted(found.items())]
-    counted = {"spans": sum(len(lane.spans) for lane in log.lanes), "decisions": len(log.numbers)}
+    counted = {"spans": sum(len(lane.spans) for lane in log.lanes), "decisions": log.decisions}
     compared = {**tables.sizes("batches"), **counted}
     return Judged(compared=compared, findings=findings + _sequences(tables), reasons=_unknown(tables, log))
 

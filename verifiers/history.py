@@ -10,13 +10,15 @@ know. Other checks rely on the history, so the verdict is then `unknown` at best
 The last events of a process that was killed may be missing, and no check relies on them.
 """
 
-from collections.abc import Iterator
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from onceproof.harness.record.events import Began, Exited, Outcome, ProcessEvent, Started
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import Check, Judged
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.spark import each_row
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
 
 CLAIM = "the history tells of every transaction that the log shows, and no event of it is missing"
@@ -32,11 +34,12 @@ def _judge(tables: Tables) -> Judged:
 
 def _gaps(tables: Tables) -> Iterator[str]:
     """Yield a line for each process of which events are missing."""
-    for process, counted in sorted(tables.numbered.items(), key=lambda each: str(each[0])):
-        missing = [n for n in range(1, max(counted) + 1) if n not in counted]
-        twice = [n for n, count in counted.items() if count > 1]
-        if missing:
-            yield f"{len(missing)} events of {_name(process)} are missing, the first is number {missing[0]}"
+    for process, told in sorted(tables.numbered.items(), key=lambda each: str(each[0])):
+        counted = Counter(told)
+        twice = [n for n, times in counted.items() if times > 1]
+        if missing := max(counted) - len(counted):
+            first = next(n for n in itertools.count(1) if n not in counted)
+            yield f"{missing} events of {_name(process)} are missing, the first is number {first}"
         if twice:
             yield f"{len(twice)} events of {_name(process)} are there twice, the first is number {min(twice)}"
 
@@ -60,10 +63,14 @@ def _silent(tables: Tables) -> Iterator[str]:
 
 def _unknown(tables: Tables) -> Iterator[str]:
     """Yield a line for each transaction of an output or of a committed offset that no worker began."""
-    began = {(each.worker, each.incarnation, each.transaction) for each in tables.events.of(Began)}
+    began = _of_processes(tables.events.of(Began))
     of_outputs = fingerprints.output_ranges(tables).select(*TRANSACTION)
     named = of_outputs.unionAll(tables.all_commits.select(*TRANSACTION)).where("worker IS NOT NULL").distinct()
-    strange = sorted({tuple(row) for row in rows(named.select(*TRANSACTION))} - began)
+    strange = sorted(
+        (worker, incarnation, transaction)
+        for worker, incarnation, transaction in each_row(named.select(*TRANSACTION))
+        if transaction not in began.get((f"worker-{worker}", incarnation), ())
+    )
     for worker, incarnation, transaction in strange[:_SHOWN]:
         yield f"transaction {transaction} of worker-{worker}.{incarnation} is in the log, but was never begun"
     if len(strange) > _SHOWN:
@@ -73,10 +80,18 @@ def _unknown(tables: Tables) -> Iterator[str]:
 def _unfinished(tables: Tables) -> Iterator[str]:
     """Yield a line for each transaction of a worker that ended by itself, of which no line says how it ended."""
     by_itself = {each.process for each in tables.events.of(Exited) if each.code == 0}
-    ended = {(each.process, each.transaction) for each in tables.events.of(Outcome)}
+    ended = _of_processes(tables.events.of(Outcome))
     for each in tables.events.of(Began):
-        if each.process in by_itself and (each.process, each.transaction) not in ended:
+        if each.process in by_itself and each.transaction not in ended.get(each.process, ()):
             yield f"no line says how transaction {each.transaction} of {_name(each.process)} ended"
+
+
+def _of_processes(events: Iterable[Began | Outcome]) -> dict[tuple[str, int | None], set[int]]:
+    """Return the transactions that the events name, by process."""
+    found: dict[tuple[str, int | None], set[int]] = {}
+    for each in events:
+        found.setdefault(each.process, set()).add(each.transaction)
+    return found
 
 
 CHECK = Check(name="history", claim=CLAIM, run=_judge)

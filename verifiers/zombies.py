@@ -15,7 +15,7 @@ A zombie's outputs are not reported as anything else: the inputs that its succes
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -83,13 +83,18 @@ def _by_group(tables: Tables) -> DataFrame | None:
     late: list[tuple[int, int, int | None]] = []
     runs: dict[int, list[Turn]] = {}
     told = {(partition, *owner) for partition, each in _assigned(tables).items() for _, owner in each}
-    for row in rows(turns.select("partition", "offset", *TRANSACTION).orderBy("partition", "offset")):
-        if (row["partition"], row["worker"], row["incarnation"]) not in told:
-            continue  # it reported no assignment of this partition, so it is not known when it had a successor
-        if (row["worker"], row["incarnation"]) in tables.untold:
-            continue  # the history lacks some of what this member reported
-        began = _begins(tables).get((row["worker"], row["incarnation"], row["transaction"]), math.inf)
-        turn = Turn(offset=row["offset"], owner=(row["worker"], row["incarnation"]), began=began)
+    judged = [
+        row
+        for row in rows(turns.select("partition", "offset", *TRANSACTION).orderBy("partition", "offset"))
+        # else it reported no assignment of this partition, so it is not known when it had a successor
+        if (row["partition"], row["worker"], row["incarnation"]) in told
+        # else the history lacks some of what this member reported
+        and (row["worker"], row["incarnation"]) not in tables.untold
+    ]
+    began = _begins(tables, {tuple(row[name] for name in TRANSACTION) for row in judged})
+    for row in judged:
+        since = began.get((row["worker"], row["incarnation"], row["transaction"]), math.inf)
+        turn = Turn(offset=row["offset"], owner=(row["worker"], row["incarnation"]), began=since)
         runs.setdefault(row["partition"], []).append(turn)
     for partition, taken in runs.items():
         if partition in _assigned(tables):  # otherwise no worker reported an assignment of it
@@ -137,10 +142,10 @@ def _late(taken: Sequence[Turn], assigned: Sequence[tuple[float, tuple[int, int]
             place = following
 
 
-@cached
-def _begins(tables: Tables) -> dict[tuple[int, int, int], float]:
-    """Return when each transaction began: (worker, incarnation, transaction) → seconds."""
-    return {(each.worker, each.incarnation, each.transaction): each.t for each in tables.events.of(Began)}
+def _begins(tables: Tables, wanted: Set[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+    """Return when each of these transactions began: (worker, incarnation, transaction) → seconds."""
+    told = (((each.worker, each.incarnation, each.transaction), each.t) for each in tables.events.of(Began))
+    return {each: began for each, began in told if each in wanted}
 
 
 @cached

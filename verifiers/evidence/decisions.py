@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 _ROWS_AT_ONCE = 10_000
+_OFFSET_BITS = 40
 PREPARED = {"PrepareCommit": True, "PrepareAbort": False}
 OPEN = ("Ongoing", *PREPARED)
 
@@ -47,13 +48,18 @@ class Decision:
     done: bool
 
     @property
+    def number(self) -> int:
+        """A number that no other decision has: its place in __transaction_state."""
+        return (self.log << _OFFSET_BITS) + self.offset
+
+    @property
     def data_epoch(self) -> int:
         """The epoch of the batches of a committed transaction: that of the client that called commit."""
         return self.epoch - 1 if self.version >= 2 else self.epoch
 
     def within(self, read: Set[str]) -> "Decision":
         """Return the decision without the partitions whose logs were not read."""
-        return replace(self, partitions=once(self.partitions.intersection(read)))
+        return self if self.partitions <= read else replace(self, partitions=once(self.partitions & read))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)  # speed: as above

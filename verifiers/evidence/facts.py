@@ -1,6 +1,6 @@
 """Give every check what a run's folder says without a query: plan, history, pinned facts, and sizes of tables."""
 
-from collections import Counter
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import RLock
@@ -90,12 +90,12 @@ class Facts:
 
     @property
     @cached
-    def numbered(self) -> dict[tuple[str, int | None], Counter[int]]:
-        """Return how often each number occurs among the events that a process (source, incarnation) reported."""
-        found: dict[tuple[str, int | None], Counter[int]] = {}
-        for each in self.events.of(ProcessEvent):
-            if each.n is not None:
-                found.setdefault(each.process, Counter())[each.n] += 1
+    def numbered(self) -> "dict[tuple[str, int | None], array[int]]":
+        """Return the numbers of the events that a process (source, incarnation) reported, in the order of arrival."""
+        found: dict[tuple[str, int | None], array[int]] = {}
+        for each in self.events:
+            if isinstance(each, ProcessEvent) and each.n is not None:
+                found.setdefault(each.process, array("q")).append(each.n)
         return found
 
     @property
@@ -107,8 +107,8 @@ class Facts:
         """
         return frozenset(
             (int(source.removeprefix("worker-")), incarnation)
-            for (source, incarnation), counted in self.numbered.items()
-            if incarnation is not None and len(counted) < max(counted)
+            for (source, incarnation), told in self.numbered.items()
+            if incarnation is not None and len(set(told)) < max(told)
         )
 
     def gone_from(self, topic: str) -> int:

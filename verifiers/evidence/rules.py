@@ -61,19 +61,29 @@ def older_coordinators(lanes: Sequence[Lane]) -> Iterator[tuple[str, int, Sample
     the old one can no longer record that it is written. So a marker is only wrong if it stays the last one of its
     decision.
     """
-    of: dict[tuple[str, int], dict[int, tuple[Span, Decision]]] = {}
+    places: dict[str, list[Lane]] = {}
+    for lane in lanes:
+        places.setdefault(lane.place, []).append(lane)
+    for place, mine in places.items():  # one after the other, since a run may have a million spans
+        for offset, details in _older_in(mine):
+            yield place, offset, details
+
+
+def _older_in(lanes: Sequence[Lane]) -> Iterator[tuple[int, Sample]]:
+    """Yield the offset and details of the markers in one partition that `older_coordinators` describes."""
+    of: dict[int, dict[int, tuple[Span, Decision]]] = {}
     for lane in lanes:
         for span, decision in zip(lane.spans, lane.of, strict=True):
             if decision is not None:
                 assert span.marker is not None  # a span belongs to a decision by its marker
-                of.setdefault((lane.place, decision.log), {})[span.marker] = span, decision
-    for (at, _), markers in of.items():
+                of.setdefault(decision.log, {})[span.marker] = span, decision
+    for markers in of.values():
         last = {decision.offset: marker for marker, (_, decision) in sorted(markers.items())}
         highest, own = -1, dict[int, int]()
         for marker, (span, decision) in sorted(markers.items()):
             mine = own.get(span.producer_id, -1)
             if mine <= span.coordinator_epoch < highest and last[decision.offset] == marker:
-                yield at, marker, {**_of_span(span), "highest_coordinator_epoch": highest}
+                yield marker, {**_of_span(span), "highest_coordinator_epoch": highest}
             own[span.producer_id] = max(mine, span.coordinator_epoch)
             highest = max(highest, span.coordinator_epoch)
 

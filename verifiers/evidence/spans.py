@@ -5,7 +5,7 @@ the leaders of the judged partitions, and of the groups' partitions of __consume
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.tables import STATES
 from onceproof.verifiers.evidence import decisions, matching, rules
 from onceproof.verifiers.evidence.cached import cached
-from onceproof.verifiers.evidence.decisions import Decision, Lane, Span
+from onceproof.verifiers.evidence.decisions import Lane, Span
 from onceproof.verifiers.evidence.spark import each_row, rows, small
 from onceproof.verifiers.evidence.tables import Tables
 
@@ -24,14 +24,10 @@ OFFSETS = "__consumer_offsets"
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """The matched lanes of a run; `numbers` numbers the decisions, by their log and offset, from 1."""
+    """The matched lanes of a run, and the number of the decisions."""
 
     lanes: list[Lane]
-    numbers: dict[tuple[int, int], int]
-
-    def number(self, decision: Decision) -> int:
-        """Return the number of a decision."""
-        return self.numbers[decision.log, decision.offset]
+    decisions: int
 
 
 def states(tables: Tables) -> Iterator[dict[str, Any]]:
@@ -53,8 +49,7 @@ def matched(tables: Tables) -> Log:
         for producer, mine in decided.items()
     }
     lanes = list(matching.lanes(found, known, partial=tables.gone_from(rules.COORDINATORS) > 0, cut=cut))
-    everything = sorted((each.log, each.offset) for mine in known.values() for each in mine)
-    return Log(lanes=lanes, numbers={place: number for number, place in enumerate(everything, 1)})
+    return Log(lanes=lanes, decisions=sum(map(len, known.values())))
 
 
 def _spans(tables: Tables, known: set[int]) -> dict[tuple[str, int], list[Span]]:
@@ -95,13 +90,15 @@ def of_logs(batches: DataFrame) -> dict[tuple[str, int], list[Span]]:
     )
     found: dict[tuple[str, int], list[Span]] = defaultdict(list)
     for row in each_row(made):
-        found[f"{row['topic']}/{row['partition']}", row["producer_id"]].append(_span(row))
+        mine = found[f"{row['topic']}/{row['partition']}", row["producer_id"]]
+        mine.append(_span(row, mine[0].producer_id if mine else row["producer_id"]))
     return found
 
 
-def _span(row: Any) -> Span:
+def _span(row: Any, producer_id: int) -> Span:
+    """Return the span of a row; those of a producer share its number, since a run may have a million spans."""
     return Span(
-        producer_id=row["producer_id"],
+        producer_id=producer_id,
         first=row["marker"] if row["first"] is None else row["first"],
         batches=row["batches"],
         lowest=-1 if row["lowest"] is None else row["lowest"],
@@ -117,15 +114,18 @@ def _span(row: Any) -> Span:
 def owners(tables: Tables) -> DataFrame:
     """Return the transaction of each span that a decision ended, as a small frame.
 
-    Columns: topic (the name on the cluster), partition, producer_id, marker, tx (the number of the decision).
+    Columns: topic (the name on the cluster), partition, producer_id, marker, tx (the decision's `number`).
     """
-    log = matched(tables)
-    found = []
-    for lane in log.lanes:
+    columns = "topic string, partition int, producer_id bigint, marker bigint, tx bigint"
+    return small(tables.spark, _owners(matched(tables).lanes), columns)
+
+
+def _owners(lanes: Iterable[Lane]) -> Iterator[tuple[str, int, int, int | None, int]]:
+    """Yield the rows of `owners`."""
+    for lane in lanes:
         topic, _, partition = lane.place.rpartition("/")
         for span, decision in zip(lane.spans, lane.of, strict=True):
             if decision is None or not span.batches or span in lane.strange:
                 continue
             if not decision.commit or span.lowest == span.highest == decision.data_epoch:
-                found.append((topic, int(partition), span.producer_id, span.marker, log.number(decision)))
-    return small(tables.spark, found, "topic string, partition int, producer_id bigint, marker bigint, tx int")
+                yield topic, int(partition), span.producer_id, span.marker, decision.number

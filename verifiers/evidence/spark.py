@@ -14,8 +14,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -213,17 +214,21 @@ def unless_empty(frame: DataFrame) -> DataFrame | None:
     return kept
 
 
+_ROWS_AT_ONCE = 10_000
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
 
 
-def small(spark: SparkSession, rows: Sequence[Sequence[Any]], columns: str) -> DataFrame:
+def small(spark: SparkSession, rows: Iterable[Sequence[Any]], columns: str) -> DataFrame:
     """Return a small frame from rows in Python, with `columns` as in "topic string, partition int, start bigint".
 
     The rows go to Spark as Arrow data, which becomes part of the query plan; a list would cost a job of its own.
     """
-    names = [column.split() for column in columns.split(", ")]
-    arrays = [pa.array([row[index] for row in rows], _ARROW[kind]) for index, (_, kind) in enumerate(names)]
-    return spark.createDataFrame(pa.table(arrays, names=[name for name, _ in names]))
+    schema = pa.schema([(name, _ARROW[kind]) for name, kind in (column.split() for column in columns.split(", "))])
+    left, parts = iter(rows), list[pa.RecordBatch]()
+    while part := list(islice(left, _ROWS_AT_ONCE)):
+        arrays = zip(zip(*part, strict=True), schema.types, strict=True)
+        parts.append(pa.record_batch([pa.array(values, kind) for values, kind in arrays], schema))
+    return spark.createDataFrame(pa.Table.from_batches(parts, schema).combine_chunks())
 
 
 def _end_at_exit() -> None:

@@ -11,6 +11,7 @@ record exits.
 import gc
 import itertools
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from onceproof.workloads.processes.generator import Ledger
 
 _CALL_DEADLINE_S = 60.0
 _FLUSH_DEADLINE_S = 120.0
+_PROGRESS_S = 1.0
 
 
 class Filler:
@@ -60,14 +62,16 @@ class Filler:
         owned = list(range(self._worker, self._partitions, self._config["fillers"]))
         self._child.emit("assigned", partitions=owned)
         numbers = self._numbers()
-        sent = 0
+        sent, told = 0, 0.0
         for transaction in itertools.count(1):
             batch = list(itertools.islice(numbers, self._config["transaction_records"]))
             if not batch:
                 break
             self._transact(transaction, batch)
             sent += len(batch)
-            self._child.emit("filled", records=sent)
+            if time.monotonic() - told >= _PROGRESS_S:
+                self._child.emit("filled", records=sent)
+                told = time.monotonic()
         if self._inputs.flush(_FLUSH_DEADLINE_S):
             sys.exit("some inputs were not acknowledged in time")
         self._ledger.write()

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 # JSON has no tuples; a list of this length is read as one.
 Range = Annotated[tuple[int, int], Field(strict=False)]
 Placed = Annotated[tuple[int, int, int], Field(strict=False)]
+# The number of an event among those of its process.
+Number = Annotated[int, Field(ge=1, lt=1 << 62)]
 Scalar = str | int | float | bool | None
 
 
@@ -54,7 +56,7 @@ class ProcessEvent(Event):
     from 1; it is None for other processes.
     """
 
-    n: int | None = None
+    n: Number | None = None
     t: float = 0.0
     incarnation: int | None = None
 
