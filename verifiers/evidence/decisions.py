@@ -59,7 +59,9 @@ class Decision:
 
     def within(self, read: Set[str]) -> "Decision":
         """Return the decision without the partitions whose logs were not read."""
-        return self if self.partitions <= read else replace(self, partitions=once(self.partitions & read))
+        if self.partitions <= read:
+            return self
+        return replace(self, partitions=once(self.partitions.intersection(read)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)  # speed: as above
