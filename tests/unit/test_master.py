@@ -16,6 +16,7 @@ from onceproof.verifiers.evidence import executors, master, reading, spark_setti
 from onceproof.verifiers.verify import verify
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.of_transactions import half_committed_within_a_topic
+from tests.unit.good_run import GoodRun
 
 _DEADLINE_S = 300
 
@@ -84,6 +85,14 @@ def test_files_that_executors_cannot_write_are_an_error(spark: SparkSession, tmp
     (tmp_path / "file").write_text("")
     with pytest.raises(HarnessError, match="executors cannot write into it"):
         executors.check_folder(spark, tmp_path / "file")
+
+
+def test_executors_can_be_asked_after_a_verdict(spark: SparkSession, good_run: GoodRun, tmp_path: Path) -> None:
+    """A verdict takes the functions that call Java from its session, in which the next run is collected."""
+    assert verify(good_run.write(tmp_path / "run")).verdict == "valid"
+    executors.check_reads(spark, tmp_path)
+    with pytest.raises(HarnessError, match="missing: executors cannot read it"):
+        executors.check_reads(spark, tmp_path / "missing")
 
 
 def test_what_is_read_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,8 +108,8 @@ def _cause(error: Exception) -> str:
 
 def check_reads(spark: SparkSession, folder: Path) -> None:
     """Raise HarnessError unless executors can read a folder that is here, at the same path."""
-    tasks = _tasks(spark)
-    told = spark.range(0, tasks, 1, tasks).withColumn("path", F.lit(str(folder.resolve())))
+    tasks, own = _tasks(spark), spark.newSession()  # a verdict removes java_method from its session (`model_sql`)
+    told = own.range(0, tasks, 1, tasks).withColumn("path", F.lit(str(folder.resolve())))
     if _answers(told.selectExpr("java_method('onceproof.SegmentSource', 'readable', path)")) != {"true"}:
         raise HarnessError(
             f"{folder}: executors cannot read it; allowed: a folder that has the same path on the driver and on every "
