@@ -14,7 +14,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from onceproof.harness.record.events import Began, Exited, Outcome, ProcessEvent, Started
+from onceproof.harness.record.events import Began, Exited, Outcome, Started
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import Check, Judged
@@ -28,7 +28,7 @@ _SHOWN = 5
 def _judge(tables: Tables) -> Judged:
     says = [*_gaps(tables), *_silent(tables), *_unknown(tables), *_unfinished(tables)]
     reasons = [Reason(kind="indeterminate", says=f"the history is incomplete: {each}") for each in says]
-    numbered = sum(each.n is not None for each in tables.events.of(ProcessEvent))
+    numbered = sum(map(len, tables.numbered.values()))
     return Judged(compared={"events": numbered, **tables.sizes("transactions", "commits")}, reasons=reasons)
 
 
@@ -52,7 +52,7 @@ def _name(process: tuple[str, int | None]) -> str:
 def _silent(tables: Tables) -> Iterator[str]:
     """Yield a line for each worker of the plan that never started, and for each that started and reported nothing."""
     started = {each.source for each in tables.events.of(Started)}
-    told = {each.source for each in tables.events.of(ProcessEvent) if each.n is not None}
+    told = {source for source, _ in tables.numbered}
     for worker in range(tables.plan.scenario.workload.workers):
         source = f"worker-{worker}"
         if source not in started:

@@ -91,10 +91,10 @@ def _by_group(tables: Tables) -> DataFrame | None:
         # else the history lacks some of what this member reported
         and (row["worker"], row["incarnation"]) not in tables.untold
     ]
-    began = _begins(tables, {tuple(row[name] for name in TRANSACTION) for row in judged})
-    for row in judged:
-        since = began.get((row["worker"], row["incarnation"], row["transaction"]), math.inf)
-        turn = Turn(offset=row["offset"], owner=(row["worker"], row["incarnation"]), began=since)
+    transactions = [(row["worker"], row["incarnation"], row["transaction"]) for row in judged]
+    began = _begins(tables, set(transactions))
+    for row, transaction in zip(judged, transactions, strict=True):
+        turn = Turn(offset=row["offset"], owner=transaction[:2], began=began.get(transaction, math.inf))
         runs.setdefault(row["partition"], []).append(turn)
     for partition, taken in runs.items():
         if partition in _assigned(tables):  # otherwise no worker reported an assignment of it
@@ -142,7 +142,7 @@ def _late(taken: Sequence[Turn], assigned: Sequence[tuple[float, tuple[int, int]
             place = following
 
 
-def _begins(tables: Tables, wanted: Set[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+def _begins(tables: Tables, wanted: Set[tuple[int, int, int]]) -> dict[tuple[int, int, int], float]:
     """Return when each of these transactions began: (worker, incarnation, transaction) → seconds."""
     told = (((each.worker, each.incarnation, each.transaction), each.t) for each in tables.events.of(Began))
     return {each: began for each, began in told if each in wanted}

@@ -44,7 +44,8 @@ class Measured:
 
     def peak(self, name: str) -> float:
         """Return the highest peak memory of a reader, in MB."""
-        return max(*(turn.peak_mb for turn in self.turns[name]), *(self.further_mb if name == FULL else ()), 0.0)
+        further = self.further_mb if name == FULL else []
+        return max([*(turn.peak_mb for turn in self.turns[name]), *further])
 
 
 @dataclass(frozen=True, kw_only=True)

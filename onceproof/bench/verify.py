@@ -133,9 +133,10 @@ def verify(
                 try:
                     filled.work()
                     filled.quiesce()
-                    found.append(_measure(filled, rounds, readers, progress, master))
-                    if FULL in found[-1].turns and count < records:
-                        _repeat(found[-1], filled, rounds * (records // count - 1), progress, master)
+                    measured = _measure(filled, rounds, readers, progress, master)
+                    found.append(measured)
+                    if FULL in measured.turns:
+                        _repeat(measured, filled, rounds * (records // count - 1), progress, master)
                 finally:
                     filled.close()
                 shutil.rmtree(filled.folder)
