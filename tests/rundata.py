@@ -31,6 +31,7 @@ from onceproof.harness.record.tables import (
 from onceproof.verifiers.evidence.tables import TRANSACTION
 
 TOLD = ("source_partition", "source_offset", *TRANSACTION, "intermediate_partition", "intermediate_offset")
+STRANGER = 999_999  # the id of a producer that is no worker's
 Row = dict[str, Any]
 
 
@@ -217,7 +218,7 @@ class RunData:
         """Put an aborted record of another producer, with its marker, into a batch, behind its offset `after`."""
         divided = [batch for batch in self.log(topic, partition) if batch["first"] <= after < batch["last"]]
         self._shift(topic, partition, after + 1, 2)
-        producer = {"producer_id": 999_999, "producer_epoch": 0, "records": 1}
+        producer = {"producer_id": STRANGER, "producer_epoch": 0, "records": 1}
         for batch in divided:
             there = {**producer, "first": after + 1, "last": after + 1, "sequence": 0, "marker": after + 2}
             ends = {**producer, "first": after + 2, "last": after + 2, "sequence": -1, "marker": None}
@@ -238,9 +239,10 @@ class RunData:
             if later and all(each[key] == batch[key] for key in same):
                 each["sequence"] += by
 
-    def compact(self, topic: str, records: int) -> None:
-        """Let compaction have removed records from the first partition of an internal topic."""
-        next(each for each in self.internal if each["topic"] == topic)["compacted"] = records
+    def compact(self, topic: str, records: int, partition: int | None = None) -> None:
+        """Let compaction have removed records from a partition of an internal topic; by default the first one."""
+        mine = (each for each in self.internal if each["topic"] == topic)
+        next(each for each in mine if partition in (None, each["partition"]))["compacted"] = records
 
     def decide(self, batch: Row, places: list[str], *, commit: bool = True) -> None:
         """Let the coordinator of a batch's producer decide once more, with the epoch that the batch has."""

@@ -67,16 +67,13 @@ def _finding(tables: Tables, cls: str, samples: list[Sample]) -> Finding:
 
 def _unknown(tables: Tables, log: spans.Log) -> list[Reason]:
     """Return a reason if spans cannot be matched, because decisions are not known or a lane has too many of both."""
-    unknown = sum(lane.unknown for lane in log.lanes)
-    if not unknown:
-        return []
-    gone = tables.gone_from(rules.COORDINATORS)
-    why = (
-        f"compaction removed {gone} records of {rules.COORDINATORS}"
-        if gone
-        else "their partition has too many transactions that do not fit the coordinators' decisions"
-    )
-    return [Reason(kind="indeterminate", says=f"{unknown} transactions cannot be judged: {why}")]
+    gone = f"compaction removed {tables.gone_from(rules.COORDINATORS)} records of {rules.COORDINATORS}"
+    counts = {gone: sum(lane.unknown for lane in log.lanes), rules.UNALIGNED: sum(lane.unaligned for lane in log.lanes)}
+    return [
+        Reason(kind="indeterminate", says=f"{count} transactions cannot be judged: {why}")
+        for why, count in counts.items()
+        if count
+    ]
 
 
 def _sequences(tables: Tables) -> list[Finding]:

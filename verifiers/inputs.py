@@ -84,10 +84,10 @@ def named_unread(tables: Tables, outputs: DataFrame) -> DataFrame:
     if tables.full:
         return outputs.withColumn("unread", F.lit(False))
     place = ["source_partition", "source_offset"]
-    placed = tables.truth.where("offset IS NOT NULL").select(
+    placed = tables.truth.select(
         F.col("partition").alias("source_partition"), F.col("offset").alias("source_offset"), F.lit(True).alias("known")
     )
-    known = placed.join(outputs.select(*place).distinct(), place, "left_semi")
+    known = placed.join(outputs.select(*place).distinct(), place, "left_semi")  # speed
     ends = F.create_map(*(F.lit(each) for each in chain.from_iterable(tables.input_ends.items())))
     there = F.col("source_offset") < F.coalesce(ends[F.col("source_partition")], F.lit(0))
     return outputs.join(known, place, "left").withColumn(

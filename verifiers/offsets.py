@@ -32,6 +32,7 @@ from onceproof.verifiers.evidence import causes, fingerprints, membership, suspe
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COMMITTED, COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
+from onceproof.verifiers.evidence.membership import BUCKET
 from onceproof.verifiers.evidence.spark import rows, unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, over_earlier
 
@@ -41,7 +42,6 @@ _SAYS = (
     "outputs are visible beyond the offset that their group or transaction committed, or committed offsets belong to "
     "a transaction without visible outputs, go back, or are beyond the end of the log"
 )
-_BUCKET = 4096  # offsets of an input partition; pieces and commits are joined by equal buckets
 _OWN = ["source_partition", *TRANSACTION]
 
 
@@ -96,9 +96,9 @@ def _apart(tables: Tables) -> list[Finding]:
         strays = protection.strays(tables)
         if strays is not None:
             pieces = pieces.join(strays, [*TRANSACTION, "tx"], "left_anti")
-        wrong = _mismatched(tables, pieces, tables.gathered(setters))
+        wrong = _mismatched(tables, pieces, tables.gathered(setters)).select(*_PART)
         if stage.reads != tables.input_topic:  # those of the input are suspects
-            wrong = wrong.select(*_PART).unionAll(_uncovered(tables, stage).select(*_PART))
+            wrong = wrong.unionAll(_uncovered(tables, stage).select(*_PART))
         if wrong.isEmpty():  # speed: what follows finds nothing then
             continue
         found += finding(tables, _CLASS, _SAYS, _each(stage.outputs, wrong), partial(_output, tables))
@@ -120,7 +120,7 @@ def _mismatched(tables: Tables, pieces: DataFrame, setters: DataFrame) -> DataFr
     Offsets that were committed outside of any transaction, or in one that no decision of a coordinator ended, are
     findings of other checks.
     """
-    spread = f"explode(sequence({{}} div {_BUCKET}, {{}} div {_BUCKET})) AS bucket"
+    spread = f"explode(sequence({{}} div {BUCKET}, {{}} div {BUCKET})) AS bucket"
     cut = pieces.selectExpr("*", spread.format("source_first", "source_last"))
     told = setters.selectExpr(
         "source_partition", "before", "position", "tx AS set_by", spread.format("before", "(position - 1)")
@@ -128,7 +128,7 @@ def _mismatched(tables: Tables, pieces: DataFrame, setters: DataFrame) -> DataFr
     both = cut.join(tables.few(told), ["source_partition", "bucket"]).where(
         "source_first < position AND before <= source_last AND set_by != tx"
     )
-    return both.where(f"greatest(source_first, before) div {_BUCKET} = bucket").drop("bucket")
+    return both.where(f"greatest(source_first, before) div {BUCKET} = bucket").drop("bucket")
 
 
 _PART = ("topic", "partition", "first", "source_first", "source_last", "before", "position")
@@ -226,13 +226,11 @@ def _back(tables: Tables) -> list[Finding]:
     """Return the finding of committed offsets that are below an earlier one of their partition, of every group.
 
     If the workers had died at that moment, the inputs between the two offsets would have been processed again. What a
-    transaction did again is a finding itself, and behind the last commit of a partition there are outputs to name.
+    transaction did again is a finding itself, and so are the outputs of one whose inputs are above the last offset.
     """
     earlier = over_earlier(("topic", "partition"), "offset")
-    following = "lead(offset) OVER (PARTITION BY topic, partition ORDER BY offset) AS following"
     told = _unexplained(tables, tables.all_commits.where("fate = 'visible'"))
-    wrong = told.selectExpr("*", f"max(position) {earlier} AS high", following)
-    wrong = wrong.where("position < high AND following IS NOT NULL")
+    wrong = told.selectExpr("*", f"max(position) {earlier} AS high").where("position < high")
     suspected = suspects.suspects(tables)
     if suspected is not None:
         again = tables.outputs.join(suspected.select(*causes.KEY), causes.KEY, "left_semi")
@@ -256,25 +254,16 @@ def _output(tables: Tables, row: Any) -> Sample:
 
 
 def _beyond_end(tables: Tables) -> list[Sample]:
-    """Return the input partitions whose committed offset is beyond the end of the log, unless the log lost its end."""
-    ends = tables.input_ends
-    lost = inputs.lost(tables)
-    short = set() if lost is None else {row["partition"] for row in rows(lost.select("partition").distinct())}
-    return [
-        {"topic": tables.input_topic, "partition": partition, "offset": ends[partition], "position": position}
-        for partition, position in sorted(tables.positions.items())
-        if position > ends[partition] and partition not in short
-    ] + _beyond_end_between(tables)
-
-
-def _beyond_end_between(tables: Tables) -> list[Sample]:
-    """Return the partitions of the intermediate topic whose committed offset is beyond the end of the log."""
-    between = [each for each in tables.facts["positions"] if each["topic"] != tables.input_topic]
+    """Return the partitions whose committed offset is beyond the end of the log, unless the log lost its end."""
     ends = {(each["topic"], each["partition"]): each["high_watermark"] for each in tables.pinned}
+    lost = inputs.lost(tables)
+    partitions = [] if lost is None else rows(lost.select("partition").distinct())
+    short = {(tables.input_topic, row["partition"]) for row in partitions}
+    committed = sorted((each["topic"], each["partition"], each["offset"]) for each in tables.facts["positions"])
     return [
         {"topic": topic, "partition": partition, "offset": ends[topic, partition], "position": position}
-        for topic, partition, position in ((each["topic"], each["partition"], each["offset"]) for each in between)
-        if position > ends[topic, partition]
+        for topic, partition, position in committed
+        if position > ends[topic, partition] and (topic, partition) not in short
     ]
 
 

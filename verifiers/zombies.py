@@ -61,7 +61,7 @@ def late_offsets(tables: Tables) -> DataFrame | None:
 
 def _by_epoch_of_offsets(tables: Tables) -> DataFrame | None:
     """Return visible commits that follow a higher epoch of their producer id in the group's log; None without any."""
-    markers = tables.of_leaders(tables.facts["internal"]).where("control IS NOT NULL")
+    markers = tables.of_leaders(tables.facts["internal"]).where("control IS NOT NULL")  # speed
     epochs = ["log", "offset", "producer_id", "producer_epoch"]
     everything = markers.selectExpr("partition AS log", "first AS offset", "producer_id", "producer_epoch").unionByName(
         tables.commits.select(*epochs)
@@ -145,7 +145,7 @@ def _late(taken: Sequence[Turn], assigned: Sequence[tuple[float, tuple[int, int]
 def _begins(tables: Tables, wanted: Set[tuple[int, int, int]]) -> dict[tuple[int, int, int], float]:
     """Return when each of these transactions began: (worker, incarnation, transaction) → seconds."""
     told = (((each.worker, each.incarnation, each.transaction), each.t) for each in tables.events.of(Began))
-    return {each: began for each, began in told if each in wanted}
+    return {each: began for each, began in told if each in wanted}  # speed
 
 
 @cached

@@ -10,6 +10,7 @@ from tests.mutants.catalogue import (
     Expected,
     each_of,
     mutant,
+    of_transaction,
     pick,
     place_of,
     positions_of,
@@ -18,6 +19,8 @@ from tests.mutants.catalogue import (
 )
 from tests.packing import Place
 from tests.rundata import Row, RunData
+
+_NOWHERE = "tests/mutants/apart.py:NOWHERE"
 
 
 def _data(run: RunData, commit: Row) -> list[Row]:
@@ -110,6 +113,51 @@ def offset_in_the_transaction_of_another_producer(run: RunData) -> Expected:
         batch |= of
     commit |= of
     return {"unprotected": {("input", 0, commit["position"])}}
+
+
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:STEPS")
+def offset_in_the_transaction_of_another_step(run: RunData) -> Expected:
+    """Harmless: a pipeline of several steps committed an offset in another transaction than that of its outputs."""
+    offset_in_the_transaction_of_another_producer(run)
+    return {}
+
+
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:APART")
+def every_offset_apart_and_in_no_transaction(run: RunData) -> Expected:
+    """Harmless: all offsets were committed by the consumer, by a pipeline that claims nothing else of them."""
+    _bare(run, [each for each in run.commits if each["fate"] == "visible"])
+    return {}
+
+
+@mutant(
+    ZOMBIE,
+    pipeline=_NOWHERE,
+    alone=True,
+    unknown="inputs behind all of their partition that have an output have no output",
+)
+def last_input_of_a_pipeline_without_offsets(run: RunData) -> Expected:
+    """Nothing is asserted: a pipeline commits no offsets, so nobody knows whether it read an input without an output
+    that is the last one."""
+    run.commits, run.positions = [], {}
+    run.remove_output(max(each_of(run, "output", 0), key=lambda row: int(row["source_offset"])))
+    return {}
+
+
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:UNNAMED", alone=True)
+def output_missing_that_names_no_input(run: RunData) -> Expected:
+    """Harmless: outputs do not say of which inputs they are, so the log alone is judged, and it lacks nothing."""
+    run.remove_output(pick(run))
+    return {}
+
+
+@mutant(ZOMBIE)
+def outputs_in_no_transaction_of_one_that_was_given_up(run: RunData) -> Expected:
+    """A worker gave a transaction up, of which some outputs are in no transaction and the others were committed."""
+    row = pick(run)
+    run.outcome(row)["type"] = "fail"
+    rows = {place_of(each) for each in of_transaction(run, row)}
+    expected = outputs_in_no_transaction(run)
+    return {**expected, "aborted-read": rows - expected["unprotected"]}
 
 
 @mutant(ABORTS)

@@ -7,12 +7,11 @@ from onceproof.verifiers.evidence.decisions import Span
 from tests.mutants.catalogue import (
     ABORTS,
     OFFSETS,
-    ZOMBIE,
     Expected,
     mutant,
     pick,
 )
-from tests.rundata import Row, RunData
+from tests.rundata import STRANGER, Row, RunData
 
 _LEADERS = ("broker1", "broker2", "broker3")
 
@@ -127,37 +126,21 @@ def coordinator_epoch_goes_back(run: RunData) -> Expected:
     return {"zombie-write": {("stock", 0, last)}}
 
 
-@mutant(ZOMBIE, alone=True)
-def sequence_with_a_gap(run: RunData) -> Expected:
-    """The sequence numbers of a producer leave some out, although every input has its output."""
-    return {"lost": {_sequences(run, by=3)}}
+@mutant(ABORTS)
+def marker_of_a_stranger_that_nobody_decided(run: RunData) -> Expected:
+    """A marker to abort stands behind a record of a producer that no coordinator knows."""
+    row = pick(run, "stock")
+    run.insert_aborted("stock", 0, row["offset"])
+    run.states = [each for each in run.states if each["producer_id"] != STRANGER]
+    return {"torn-transaction": {("stock", 0, row["offset"] + 2)}}
 
 
-@mutant(ZOMBIE, alone=True)
-def sequence_that_repeats(run: RunData) -> Expected:
-    """The sequence numbers of a producer go back by one batch, although no input has two outputs."""
-    return {"duplicate": {_sequences(run)}}
-
-
-@mutant(ZOMBIE, alone=True)
-def sequence_that_overlaps(run: RunData) -> Expected:
-    """A batch begins with the sequence number with which the one before it ended, although no input has two outputs."""
-    return {"duplicate": {_sequences(run, by=-1)}}
-
-
-def _sequences(run: RunData, *, by: int | None = None) -> tuple[str, int, int]:
-    """Move the sequence numbers of the last batch of a producer's epoch; None: to those of the batch before it."""
-    for partition in range(3):
-        batch, _ = last_of_partition(run, "output", partition)
-        mine = [each for each in run.log("output", partition) if each["broker"] == batch["broker"]]
-        keys = ("control", "producer_id", "producer_epoch")
-        alike = [each for each in mine if all(each[key] == batch[key] for key in keys)]
-        if len(alike) > 1:
-            *_, before, last = sorted(alike, key=lambda each: int(each["first"]))
-            for each in at(run, "output", partition, last["first"]):
-                each["sequence"] = before["sequence"] if by is None else each["sequence"] + by
-            return "output", partition, last["first"]
-    raise LookupError("no producer has two batches of its last epoch in a partition")
+@mutant(ABORTS)
+def markers_without_the_transactional_flag(run: RunData) -> Expected:
+    """Harmless: the markers say that they are control batches, and not that they are transactional."""
+    for each in run.batches:
+        each["transactional"] = each["transactional"] and each["control"] is None
+    return {}
 
 
 # Transaction version 2 (KIP-890): each transaction has an epoch of its own.
@@ -209,7 +192,7 @@ def version_2(run: RunData) -> RunData:
         batch["producer_epoch"] = epoch + (batch["control"] is not None)
         if batch["control"] is None and batch["topic"] != OFFSETS:
             batch["sequence"] = 0
-    _renumber(held)
+    renumber(held)
     for commit in run.commits:
         commit["producer_epoch"] = epochs[f"{OFFSETS}/{commit['log']}", commit["producer_id"], commit["marker"]]
     for state in run.states:
@@ -229,7 +212,7 @@ def _lane(batch: Row) -> tuple[str, int, int]:
     return batch["topic"], batch["partition"], batch["producer_id"]
 
 
-def _renumber(held: list[Row]) -> None:
+def renumber(held: list[Row]) -> None:
     """Let sequence numbers begin at 0 with each epoch."""
     ends: dict[tuple[object, ...], int] = {}
     for batch in sorted(held, key=lambda each: int(each["first"])):

@@ -146,6 +146,15 @@ def input_of_somebody_else(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ZOMBIE)
+def phantom_of_an_input_of_somebody_else(run: RunData) -> Expected:
+    """Somebody else's input came out, and a second output names it, with a number that no input has."""
+    input_of_somebody_else(run)
+    row = max(each_of(run, "output", 2), key=lambda each: int(each["source_offset"]))
+    more = {**row, "number": 950_000, "digest": row["digest"] ^ 2}
+    return {"phantom": {place_of(run.insert_output(more, row["offset"], counted=True))}}
+
+
 @mutant(ZOMBIE, "ledger", unknown="1 outputs name offsets of the input topic that the ledger does not have")
 def ledger_mode_input_stored_twice(run: RunData) -> Expected:
     """Ledger mode, nothing is asserted: an input stands in the log a second time, which the ledger does not know; both

@@ -23,7 +23,7 @@ from tests.mutants.catalogue import (
     tell,
     turns,
 )
-from tests.mutants.of_coordinators import at, markers
+from tests.mutants.of_coordinators import at, markers, renumber
 from tests.mutants.of_positions import of_one_worker
 from tests.packing import Place
 from tests.rundata import Row, RunData, worker_of
@@ -192,7 +192,7 @@ def outputs_in_the_transaction_of_another_producer(run: RunData) -> Expected:
     following = next(each for each in markers(run, "stock", 2, _KILLED) if each > batch["last"])
     for each in at(run, "stock", 2, batch["first"]):
         each |= {"producer_id": _KILLED, "producer_epoch": _EPOCH, "marker": following}
-    _number_again(run, "stock", 2)
+    renumber(run.log("stock", 2))
     rows = [row for row in each_of(run, "stock", 2) if batch["first"] <= row["offset"] <= batch["last"]]
     return {"unprotected": set(map(place_of, rows))}
 
@@ -312,13 +312,3 @@ def span_of(run: RunData, topic: str, partition: int, batch: Row) -> list[Row]:
 def _first_in(run: RunData, topic: str, batch: Row) -> Row:
     """The output that a batch begins with."""
     return next(row for row in each_of(run, topic, batch["partition"]) if row["offset"] == batch["first"])
-
-
-def _number_again(run: RunData, topic: str, partition: int) -> None:
-    """Let the sequence numbers of each producer epoch in a partition be contiguous."""
-    ends: dict[tuple[object, ...], int] = {}
-    for batch in sorted(run.log(topic, partition), key=lambda each: int(each["first"])):
-        if batch["control"] is None:
-            lane = batch["broker"], batch["producer_id"], batch["producer_epoch"]
-            batch["sequence"] = ends.get(lane, 0)
-            ends[lane] = batch["sequence"] + batch["last"] - batch["first"] + 1

@@ -13,7 +13,6 @@ from tests.mutants.catalogue import (
     Expected,
     commit,
     given_up,
-    info_without_outputs,
     input_of,
     last_still_open,
     mutant,
@@ -49,6 +48,20 @@ def position_never_sent(run: RunData) -> Expected:
     return {
         "offset-divergence": {
             place_of(each) for each in of_transaction(run, row) if each["source_partition"] == row["source_partition"]
+        }
+    }
+
+
+@mutant(ZOMBIE)
+def last_position_below_those_before_it(run: RunData) -> Expected:
+    """The last committed position of a partition is below earlier ones; outputs of several transactions are above."""
+    *_, earlier, _, last = turns(run, 0)
+    last["position"] = run.positions[0] = earlier["position"] - 1
+    return {
+        "offset-divergence": {
+            place_of(row)
+            for row in run.outputs
+            if row["source_partition"] == 0 and row["source_offset"] >= last["position"]
         }
     }
 
@@ -227,13 +240,6 @@ def position_gone_back_to_do_it_again(run: RunData) -> Expected:
     return {"duplicate": again}
 
 
-@mutant(ABORTS)
-def position_of_an_info_without_outputs(run: RunData) -> Expected:
-    """Commit was called and its answer lost; the outputs were aborted and done again, the position was committed."""
-    positions = info_without_outputs(run, "stock")
-    return {"offset-divergence": {("input", each["partition"], each["position"]) for each in positions}}
-
-
 @mutant(ZOMBIE, pipeline="tests/mutants/apart.py:APART")
 def positions_apart(run: RunData) -> Expected:
     """Harmless: a pipeline that does not commit its positions in transactions does not say whose they are."""
@@ -254,6 +260,13 @@ def position_apart_one_back(run: RunData) -> Expected:
     """The same pipeline, and the group's position is one below what the outputs show."""
     positions_apart(run)
     return position_one_back(run)
+
+
+@mutant(ZOMBIE, unknown="the last one in its log is")
+def position_shown_and_in_no_log(run: RunData) -> Expected:
+    """Nothing is asserted: the group shows a committed offset of a partition, and its log has none."""
+    run.commits = [each for each in run.commits if each["partition"] != 0]
+    return {}
 
 
 @mutant(ABORTS, alone=True, unknown="the group's log was compacted: 1 records of it are gone")

@@ -1,6 +1,7 @@
 """Mutants of totals: an update that a state missed, a total that is another, one that cannot be read."""
 
 import struct
+from collections import Counter
 
 import xxhash
 
@@ -190,6 +191,32 @@ def sum_under_another_key(run: RunData) -> Expected:
     row["grouping"] = other["grouping"]
     row["digest"] ^= 1  # of the key and the input
     return {"corrupted": {place_of(row)}}
+
+
+@mutant(TOTALS)
+def two_sums_under_other_keys(run: RunData) -> Expected:
+    """The same, for two sums of one partition and of different keys."""
+    rows = sorted(each_of(run, "sums", 0), key=lambda each: int(each["source_offset"]))
+    numbers = Counter(each["grouping"] for each in rows)
+    one, other = [each for each in rows if numbers[each["grouping"]] > 1][20:120:99]
+    for row in (one, other):
+        row["grouping"] = next(each["grouping"] for each in rows[::-1] if each["grouping"] != row["grouping"])
+        row["digest"] ^= 1  # of the key and the input
+    return {"corrupted": {place_of(one), place_of(other)}}
+
+
+@mutant(TOTALS)
+def sum_under_another_key_that_has_sums_before(run: RunData) -> Expected:
+    """The same, and neither key's last total before it goes on to this one."""
+    rows = sorted(each_of(run, "sums", 0), key=lambda each: int(each["source_offset"]))
+    for row in rows[100:]:
+        before = [each for each in rows if each["source_offset"] < row["source_offset"]]
+        others = [each for each in before if each["grouping"] != row["grouping"]]
+        if any(each["grouping"] == row["grouping"] for each in before) and others:
+            row["grouping"] = others[-1]["grouping"]
+            row["digest"] ^= 1  # of the key and the input
+            return {"corrupted": {place_of(row)}}
+    raise LookupError("no key has two sums")
 
 
 @mutant(TOTALS)

@@ -2,6 +2,7 @@
 
 from tests.mutants.catalogue import (
     TWICE,
+    ZOMBIE,
     Expected,
     each_of,
     forget,
@@ -20,6 +21,7 @@ from tests.mutants.twice import PAIR
 from tests.rundata import Row, RunData
 
 _SPREAD = "tests/mutants/twice.py:SPREAD"
+_ANYWHERE = "tests/mutants/apart.py:ANYWHERE"
 
 
 @mutant(TWICE)
@@ -206,3 +208,20 @@ def _spread(run: RunData) -> list[list[Row]]:
 def ledger_mode_info_of_two(run: RunData) -> Expected:
     """Ledger mode, harmless: an input that was never acknowledged has the two outputs that it must have."""
     return ledger_mode_info_took_effect(run)
+
+
+@mutant(ZOMBIE, pipeline=_ANYWHERE, alone=True, unknown="inputs have no output, but a partition is incomplete")
+def lost_from_any_partition_beside_an_unread_one(run: RunData) -> Expected:
+    """Nothing is asserted: an output is lost that may have been in any partition, and the reader missed one."""
+    run.remove_output(pick(run))
+    run.outputs.remove(pick(run, partition=1))
+    return {}
+
+
+@mutant(ZOMBIE)
+def lost_beside_an_unread_output(run: RunData) -> Expected:
+    """An output is lost, and the reader missed one of another partition: that says nothing of the first."""
+    row = pick(run)
+    run.remove_output(row)
+    run.outputs.remove(pick(run, partition=1))
+    return {"lost": {input_of(row)}}

@@ -19,14 +19,14 @@ from tests.mutants.catalogue import (
     redone,
     turns,
 )
-from tests.mutants.of_coordinators import at
+from tests.mutants.of_coordinators import at, coordinator_epoch_goes_back, decision_without_its_marker
 from tests.mutants.of_histories import numbered
 from tests.mutants.of_ledger import stored_again
 from tests.mutants.of_memberships import of_offsets, same_transaction
 from tests.mutants.of_resets import deleted_behind, reset
 from tests.mutants.of_zombies import assigned_back, zombie_commits
 from tests.packing import Place
-from tests.rundata import Row, RunData, worker_of
+from tests.rundata import RunData, worker_of
 
 _EPOCH = 2  # of worker 1's producer, when it had been killed
 
@@ -165,41 +165,38 @@ def batch_damaged_on_every_replica(run: RunData) -> Expected:
     return {}
 
 
-@mutant(ZOMBIE)
-def sequence_with_a_gap_beside_an_unread_output(run: RunData) -> Expected:
-    """The sequence numbers of a producer leave some out in one partition, and the reader missed an output of another:
-    that says nothing of the first."""
-    run.outputs.remove(pick(run, partition=1))
-    return {"lost": {_gap(run, 0)}}
+# Coordinators
+
+
+@mutant(ABORTS, alone=True, unknown="transactions cannot be judged: compaction removed 20 records")
+def decisions_compacted_away(run: RunData) -> Expected:
+    """Nothing is asserted: compaction removed the first decisions from a coordinator's log."""
+    log = run.states[0]["log"]
+    mine = sorted((each for each in run.states if each["log"] == log), key=lambda each: int(each["offset"]))
+    run.states = [each for each in run.states if each not in mine[:20]]
+    run.compact("__transaction_state", 20, log)
+    return {}
+
+
+def _never_ended(run: RunData, topic: str, partition: int) -> Place:
+    """Let the brokers say that a transaction of a partition is open that no coordinator knows."""
+    told = {"producer_id": 1, "producer_epoch": 0, "start_offset": 30, "known_as": None}
+    run.open_transactions.append({"topic": run.prefix + topic, "partition": partition, **told})
+    return topic, partition, 30
 
 
 @mutant(ABORTS)
-def sequence_with_a_gap_beside_a_duplicate(run: RunData) -> Expected:
-    """The sequence numbers of a producer leave some out in one partition, and an input has two outputs in another."""
-    row = next(row for row in each_of(run, "stock", 1)[40:] if row["worker"] == 0)
-    again = run.insert_output(row, row["offset"], counted=True)
-    return {"lost": {_gap(run, 2, "stock")}, "duplicate": {place_of(row), place_of(again)}}
+def decision_without_its_marker_and_the_brokers_know(run: RunData) -> Expected:
+    """A decision has no marker in a partition, and the brokers say that a transaction is open there: one cause."""
+    decision_without_its_marker(run)
+    return {"hung-transaction": {_never_ended(run, "stock", 0)}}
 
 
-def _gap(run: RunData, partition: int, topic: str = "output") -> Place:
-    """Let the sequence numbers of the last batch of a partition's producer leave three out."""
-    there = [each for each in run.log(topic, partition) if each["fate"] == "visible"]
-    last = max(
-        (
-            batch
-            for batch in there
-            if len({each["first"] for each in there if _lane_of(each) == _lane_of(batch)}) > 1
-            and batch["first"] == max(each["first"] for each in there if _lane_of(each) == _lane_of(batch))
-        ),
-        key=lambda each: int(each["first"]),
-    )
-    for each in at(run, topic, partition, last["first"]):
-        each["sequence"] += 3
-    return topic, partition, last["first"]
-
-
-def _lane_of(batch: Row) -> tuple[int, int]:
-    return batch["producer_id"], batch["producer_epoch"]
+@mutant(ABORTS)
+def coordinator_epoch_goes_back_where_a_transaction_hangs(run: RunData) -> Expected:
+    """A marker is of an older coordinator than the one before it, and the brokers say that a transaction is open in
+    its partition: two causes."""
+    return {**coordinator_epoch_goes_back(run), "hung-transaction": {_never_ended(run, "stock", 0)}}
 
 
 # Totals

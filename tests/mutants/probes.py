@@ -49,7 +49,7 @@ class Probes:
     @contextmanager
     def placed(self) -> Iterator[None]:
         """The modules have probes while the block runs."""
-        modules = {name: source_of(name) for name, _ in self._wanted}
+        modules = {name: source_of(name) for name in sorted({name for name, _ in self._wanted})}  # a base class first
         try:
             for name, source in modules.items():
                 module_of(name).__dict__[_PROBE] = self._of(name)

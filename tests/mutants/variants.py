@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 _ROOT = "onceproof"
+_BASE, _DERIVED = "evidence.facts", "evidence.tables"
 _TOKEN = re.compile(r"(\(|\)|,|\w+ ->|\bAND\b|\bOR\b)")
 _HOLE = re.compile("\x00([0-9]+)\x00")
 _BRANCH = re.compile(r"(?<=CASE WHEN ).*?(?= THEN )")
@@ -40,8 +41,13 @@ def module_of(name: str) -> ModuleType:
 
 
 def load(module: ModuleType, code: Any) -> None:
-    """Run a module's code again in its own namespace: whoever holds the module sees what it then is."""
+    """Run a module's code again in its own namespace: whoever holds the module sees what it then is.
+
+    A module with a class that is derived from one of this module's is run again as well.
+    """
     exec(compile(code, str(module.__file__), "exec"), module.__dict__)
+    if module is module_of(_BASE):
+        load(module_of(_DERIVED), source_of(_DERIVED))
 
 
 def source_of(module: str) -> str:
@@ -203,7 +209,10 @@ def _less(text: str) -> list[tuple[str, str]]:
             left, right = _operand(tokens, connective, step)
             if step == 1 or not _preceded(tokens, left):
                 taken = "".join(tokens[left:right])
+                first_of_and = tokens[connective] == "OR" and tokens[right : right + 1] == ["AND"]
                 low, high = (left, connective + 1) if step == -1 else (connective, right)
+                if step == 1 and first_of_and:  # a OR b AND c without b is a OR c
+                    low, high = left, right + 1
                 found.append((f"without {_shown(taken)!r}", "".join(tokens[:low] + tokens[high:])))
     return found
 

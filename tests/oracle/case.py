@@ -61,6 +61,9 @@ class Case:
         self.late: set[tuple[int, int]] = set()
         self.old: set[tuple[int, int]] = set()
         self.outputs: list[Row] = run.outputs
+        self.positions = run.positions if self.pipeline.commits else _after_outputs(run)
+        if not self.pipeline.identified:
+            self.explain(run.outputs)
         self.at_rest: dict[Place, Row] = {place_of(row): row for row in run.outputs}
 
     def add(self, cls: str, topic: str, partition: int, offset: int) -> None:
@@ -97,6 +100,15 @@ class Case:
         log = self.logs.get(place[:2])
         batch = log.at(place[2]) if log else None
         return batch.fate if batch else "visible"
+
+
+def _after_outputs(run: RunData) -> dict[int, int]:
+    """How far each input partition was read, by its outputs."""
+    read: dict[int, int] = {}
+    for row in run.outputs:
+        partition = row["source_partition"]
+        read[partition] = max(row["source_offset"] + 1, read.get(partition, 0))
+    return read
 
 
 def place_of(row: Row) -> Place:

@@ -101,8 +101,17 @@ def _lane(case: Case, known: Coordinators, log: Log, producer: int) -> Iterator[
         marker = ended[number].marker
         assert marker is not None
         case.add("torn-transaction", log.topic, log.partition, marker.first)
+    if known.log_of.get(producer) in known.cut:
+        _undecided(case, log, ended, told)
     tail = spans[-1] if spans and spans[-1].marker is None else None
     _hung(case, known, log, producer, told, tail)
+
+
+def _undecided(case: Case, log: Log, ended: list[Span], told: Alignment) -> None:
+    """Where a coordinator's log was compacted, spans without a decision are a reason."""
+    wrong = {*told.stray, *told.contrary}
+    if any(of is None and ended[i].batches and i not in wrong for i, of in enumerate(told.of)):
+        case.wonder("indeterminate", "undecided", f"{log.topic}/{log.partition}")
 
 
 def _hung(case: Case, known: Coordinators, log: Log, producer: int, told: Alignment, tail: Span | None) -> None:
@@ -116,6 +125,8 @@ def _hung(case: Case, known: Coordinators, log: Log, producer: int, told: Alignm
         elif here not in known.ongoing:
             case.add("hung-transaction", log.topic, log.partition, tail.first)
     elif told.unheard and (log.topic == OFFSETS or case.whole(log.topic, log.partition)):
+        if any((case.own(each["topic"]), each["partition"]) == here[1] for each in case.run.open_transactions):
+            return  # the brokers say so of the same transaction
         last = [span.marker.first for span in spans if span.marker]
         case.add("hung-transaction", log.topic, log.partition, last[-1] + 1 if last else 0)
 

@@ -56,9 +56,13 @@ class Counting:
 
     def touched(self) -> set[tuple[str, int]]:
         """Partitions with outputs that are missing, too many or wrong."""
-        return {place[:2] for place in self.case.bad} | {
+        places = {place[:2] for place in self.case.bad} | {
             (key[0], to) for key, _, each in self.missing for to in each.to
         }
+        if self.case.pipeline.placed:
+            return places
+        topics = {topic for topic, _ in places}
+        return {(log.topic, log.partition) for log in self.case.judged() if log.topic in topics}
 
     def _of(self, key: Key) -> Iterable[Due]:
         return self.due.get(key, {}).values()
@@ -115,15 +119,19 @@ class Counting:
                 self._claimed.add(claims)
             elif self.intact[key][digest] > due.count:
                 cls = "reset-reprocess" if self._reprocessed(due) else "duplicate"
-            elif to[digest, row["partition"]] > due.to[row["partition"]] or not _made_of(row, due):
+            elif self._misplaced(to[digest, row["partition"]], row, due) or not _made_of(row, due):
                 cls = "corrupted"
             if cls:
                 self.case.add(cls, *place_of(row))
                 self.case.bad.add(place_of(row))
 
+    def _misplaced(self, count: int, row: Row, due: Due) -> bool:
+        """Whether a partition has more of these outputs than it should."""
+        return self.case.pipeline.placed and count > due.to[row["partition"]]
+
     def _lose(self, maybe: set[tuple[Key, tuple[int, int | None]]]) -> None:
         case = self.case
-        for key, digest, each in self.missing:
+        for key, digest, each in self.missing if case.pipeline.identified else ():
             topic, (partition, offset) = key[0], each.last()
             if key in case.excused or (topic, partition, offset) in self._claimed or key[1] in self.gone:
                 continue
@@ -132,11 +140,13 @@ class Counting:
             if offset is None:
                 case.wonder("indeterminate", "missing", topic)
                 continue
-            if offset >= case.run.positions.get(partition, 0):
+            if offset >= case.positions.get(partition, 0):
                 case.wonder("stalled", "not-consumed", partition)
                 continue
             got = Counter(row["partition"] for row in self._rows.get(key, ()) if row["digest"] == digest)
             short = [to for to, count in each.to.items() if got[to] < count]
+            if not case.pipeline.placed:
+                short = [log.partition for log in case.judged() if log.topic == topic]
             if not case.whole("input", partition) or not all(case.whole(topic, to) for to in short):
                 case.wonder("indeterminate", "missing", f"{topic}/{partition}")
                 continue

@@ -29,7 +29,7 @@ class Effects:
         case = self.case
         observed = list(case.seen())
         rows = [row for row in [*case.run.outputs, *observed] if self._hidden(place_of(row))]
-        rows += [row for row in case.run.outputs if owner_of(row) in self.never]
+        rows += [row for row in case.run.outputs if owner_of(row) in self.never and not self._apart(row)]
         if case.pipeline.transactional:
             rows += self._early(observed)
         if case.pipeline.between:
@@ -40,6 +40,12 @@ class Effects:
 
     def _hidden(self, place: Place) -> bool:
         return self.case.fate(place) in ("aborted", "open")
+
+    def _apart(self, row: Row) -> bool:
+        """Whether an output is in no transaction of the log, so that it was not aborted either."""
+        log = self.case.logs.get((row["topic"], row["partition"]))
+        batch = log.at(row["offset"]) if log else None
+        return batch is not None and batch.span is None
 
     def _made_of_hidden(self, row: Row) -> bool:
         if row["intermediate_partition"] is None:

@@ -21,8 +21,10 @@ def judge(run: RunData) -> Verdict:
     counting = Counting(case, Inputs(case), worked)
     effects.acknowledged(case, worked, services, counting.lost)
     bare = protection.judge(case, services, counting)
-    positions = Positions(case, services, worked, zombies, counting, bare)
-    coordinators.sequences(case, positions.touched | counting.touched())
+    touched = counting.touched()
+    if case.pipeline.commits:
+        touched |= Positions(case, services, worked, zombies, counting, bare).touched
+    coordinators.sequences(case, touched)
     order.judge(case, counting)
     totals.judge(case)
     witnesses.replicas(case)

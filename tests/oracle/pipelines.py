@@ -4,6 +4,7 @@ copy, chain, produce   a copy in the partition of its input
 fan-out                the same on two topics
 sums                   a record on two topics, identified by the hash of its key and the digest of its input
 bank                   a record on three topics, identified by the hash of an account and the digest of its input
+anywhere, unnamed      a copy in any partition; of which the second one does not say of which input it is
 twice, spread          two copies on one topic; for a pair of inputs the second one is in another partition
 """
 
@@ -37,6 +38,9 @@ class Pipeline:
     fixed: bool
     workers: int
     observer: bool
+    placed: bool
+    identified: bool
+    commits: bool
     expected: Callable[[Row], Expected]
 
     def stage_of(self, worker: int) -> int:
@@ -60,6 +64,9 @@ def pipeline_of(run: RunData) -> Pipeline:
         fixed=declared.wiring.assignment == "fixed",
         workers=planned.get("workers", 2),
         observer=planned.get("observer", True),
+        placed=declared.name != "anywhere",
+        identified=declared.name != "unnamed",
+        commits=declared.claim.position != "none",
         expected=_OF.get(declared.name) or _copies(declared.topics, declared.intermediate_topic),
     )
 

@@ -16,16 +16,18 @@ from onceproof.harness.base import coordinators
 from onceproof.verifiers.audit import audit, copies
 from onceproof.verifiers.evidence.spark import session
 from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
-from tests.mutants import of_coordinators, of_zombies
+from tests.mutants import of_coordinators, of_sequences, of_zombies
 from tests.mutants.catalogue import MUTANTS, RUNS
 
 pytestmark = pytest.mark.usefixtures("spark")
 _GENERATED = "org.apache.kafka.coordinator.transaction.generated"
 # What the log alone shows. The mutants of one module, whose findings do not depend on the workers' history.
+_SEQUENCES = ("sequence_with_a_gap", "sequence_that_repeats", "sequence_that_overlaps")
 _BY_THE_LOG = sorted(
     name
     for name, each in MUTANTS.items()
-    if each.change.__module__ == of_coordinators.__name__ or each.change is of_zombies.older_epoch_committed
+    if each.change.__module__ == of_coordinators.__name__
+    or each.change in (of_zombies.older_epoch_committed, *(getattr(of_sequences, name) for name in _SEQUENCES))
 )
 
 

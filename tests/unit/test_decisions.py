@@ -195,7 +195,7 @@ def test_a_span_that_may_belong_to_one_of_two_decisions_belongs_to_none() -> Non
 def test_a_lane_that_would_take_too_long_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onceproof.verifiers.evidence.alignment._NODES_MAX", 30)
     lane = match(spans((COMMIT, 7, 1), (ABORT, 3, 1), (ABORT, 3, 0)), decided((COMMIT, 7)))
-    assert (lane.unknown, markers(lane), unended(lane), numbers(lane)) == (2, [], [], [None] * 3)
+    assert (lane.unknown, lane.unaligned, markers(lane), unended(lane), numbers(lane)) == (0, 2, [], [], [None] * 3)
 
 
 def test_errors_after_the_first_known_decision_are_found() -> None:

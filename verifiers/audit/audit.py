@@ -140,13 +140,14 @@ def _coordinators(
             found["zombie-write"].append({"topic": topic, "partition": partition, "offset": offset, **details})
         else:
             late += 1  # the marker may have been sent again behind the end of the copy
-    if unjudged:
-        done.reasons.append(
-            unknown(f"{unjudged} transactions cannot be judged: states of transactional ids are missing")
-        )
-    if late:
-        says = f"{late} transactions at the end of a log cannot be judged: the brokers ran when they were copied"
-        done.reasons.append(unknown(says))
+    unjudged_for = {
+        "states of transactional ids are missing": unjudged,
+        rules.UNALIGNED: sum(lane.unaligned for lane in lanes),
+        "the brokers ran when they were copied, so the ends of the logs may be missing": late,
+    }
+    done.reasons += [
+        unknown(f"{count} transactions cannot be judged: {why}") for why, count in unjudged_for.items() if count
+    ]
     done.compared["spans"] = sum(map(len, everything.values()))
     done.compared["decisions"] = sum(map(len, decided.values()))
     return found

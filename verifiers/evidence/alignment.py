@@ -85,12 +85,12 @@ def align(lane: Lane, *, partial: bool, cut: bool) -> None:
     """Fill `of`, `strange`, `unended` and `unknown` of the lane by its best matching.
 
     `partial` says that earlier decisions may not be known, and `cut` that the partition does not begin at offset 0. A
-    lane that would take too long is not judged.
+    lane that would take too long is not judged, and its `unaligned` is the number of its spans.
     """
     spans = [each for each in lane.spans if each.marker is not None]
     band = abs(len(spans) - len(lane.decisions)) + _BAND
     if len(spans) * band > _NODES_MAX:
-        lane.unknown, lane.of = sum(each.batches > 0 for each in lane.spans), [None] * len(lane.spans)
+        lane.unaligned, lane.of = sum(each.batches > 0 for each in lane.spans), [None] * len(lane.spans)
         return
     grid = _Grid(spans=spans, told=lane.decisions, partial=partial, cut=cut, band=band)
     costs, came = _forwards(grid)

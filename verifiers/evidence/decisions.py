@@ -59,7 +59,7 @@ class Decision:
 
     def within(self, read: Set[str]) -> "Decision":
         """Return the decision without the partitions whose logs were not read."""
-        if self.partitions <= read:
+        if self.partitions <= read:  # speed
             return self
         return replace(self, partitions=once(self.partitions.intersection(read)))
 
@@ -93,7 +93,8 @@ class Lane:
     """The spans of one producer id in one partition ("topic/partition"), and the decisions that name the partition.
 
     `of` gives the decision of each span, None where there is none. `strange` are spans whose marker matches no
-    decision, `unended` decisions that have no marker, and `unknown` is the number of spans that cannot be judged.
+    decision, `unended` decisions that have no marker. `unknown` is the number of spans that cannot be judged since
+    earlier decisions are not known, `unaligned` of those in a lane that would take too long to match.
     """
 
     place: str
@@ -103,6 +104,7 @@ class Lane:
     strange: list[Span] = field(default_factory=list)
     unended: list[Decision] = field(default_factory=list)
     unknown: int = 0
+    unaligned: int = 0
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:

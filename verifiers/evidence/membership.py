@@ -23,7 +23,7 @@ from onceproof.verifiers.evidence import spans, suspects
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
 
-_BUCKET = 4096  # offsets; ranges and batches are joined by equal buckets
+BUCKET = 256  # offsets; ranges of offsets are joined by equal buckets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +80,13 @@ def _pieces(tables: Tables, outputs: DataFrame) -> DataFrame:
         alike = reduce(Column.__and__, (F.col(f"s.{name}").eqNullSafe(F.col(f"h.{name}")) for name in [*lane, "shift"]))
         single = shifted.alias("s").join(tables.few(holed).alias("h"), alike, "left_semi")
         pieces = pieces.unionByName(single.selectExpr(*lane, "shift", "offset AS first", "offset AS last"))
-    buckets = f"explode(sequence(first div {_BUCKET}, last div {_BUCKET})) AS bucket"
-    batches = tables.log.where("control IS NULL AND fate = 'visible'")
+    buckets = f"explode(sequence(first div {BUCKET}, last div {BUCKET})) AS bucket"
+    batches = tables.log.where("control IS NULL AND fate = 'visible'")  # speed: no output is in any other batch
     batches = batches.join(tables.few(_owners(tables)), ["topic", "partition", "producer_id", "marker"], "left")
     batches = batches.selectExpr("topic", "partition", "first AS low", "last AS high", "transactional", "tx", buckets)
     both = pieces.selectExpr("*", buckets).join(tables.few(batches), ["topic", "partition", "bucket"])
     inside = both.withColumns({"low": F.greatest("first", "low"), "high": F.least("last", "high")}).where(
-        f"low <= high AND low div {_BUCKET} = bucket"
+        f"low <= high AND low div {BUCKET} = bucket"
     )
     placed = inside.selectExpr(
         *lane,
@@ -139,9 +139,9 @@ def setters(tables: Tables, reads: str) -> DataFrame:
     those of `TRANSACTION`.
     """
     earlier = "OVER (PARTITION BY partition ORDER BY offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    end = max((each["high_watermark"] for each in tables.pinned if each["topic"] == reads), default=0)
+    end = max(each["high_watermark"] for each in tables.pinned)
     mine = commits(tables).where((F.col("topic") == reads) & F.expr("fate IN ('visible', 'open')"))
-    mine = mine.withColumn("position", F.least("position", F.lit(end)))  # beyond the end there is nothing to cover
+    mine = mine.withColumn("position", F.least("position", F.lit(end)))  # beyond every end there is nothing to cover
     return mine.selectExpr(
         "partition AS source_partition",
         f"coalesce(max(position) {earlier}, 0) AS before",

@@ -18,6 +18,7 @@ SAYS = {
     "hung-transaction": "decisions have no marker in a partition, or batches belong to no transaction of a coordinator",
     "zombie-write": "markers of an older coordinator, or batches of an older producer epoch, were accepted",
 }
+UNALIGNED = "their partition has too many transactions that do not fit the coordinators' decisions"
 Sample = dict[str, Any]
 
 

@@ -125,7 +125,7 @@ def _owners(lanes: Iterable[Lane]) -> Iterator[tuple[str, int, int, int | None, 
     for lane in lanes:
         topic, _, partition = lane.place.rpartition("/")
         for span, decision in zip(lane.spans, lane.of, strict=True):
-            if decision is None or not span.batches or span in lane.strange:
+            if decision is None or not span.batches:
                 continue
-            if not decision.commit or span.lowest == span.highest == decision.data_epoch:
+            if span.lowest == span.highest == decision.data_epoch:
                 yield topic, int(partition), span.producer_id, span.marker, decision.number

@@ -105,7 +105,7 @@ def _all_fit(tables: Tables) -> bool:
     """
     due = _due(tables)  # comes first, since it may read the ledger itself
     there = fingerprints.of_kind(tables, "outputs")
-    return (there if tables.workload.placed else _by_topic(there)) == due
+    return (there if tables.workload.placed else _by_topic(there)) == due  # speed
 
 
 def _by_topic(

@@ -242,7 +242,7 @@ class Tables(Facts):
         exchange, and a checkpoint, so that queries on it do not plan its origin again. Executors of other processes may
         be lost with their part of a checkpoint, which cannot be computed again.
         """
-        if not self._is_small:
+        if not self._is_small:  # speed
             return frame.persist()
         whole = frame.coalesce(1)
         return whole.localCheckpoint(eager=False) if self._in_one_process else whole.persist()  # speed
