@@ -148,6 +148,13 @@ def insert_behind(run: RunData, row: Row, other: Row) -> Row:
     return run.insert_output(joined, other["offset"], counted=True)
 
 
+def into_another_partition(run: RunData, row: Row) -> Row:
+    """Let an output stand in another partition that its transaction wrote to; returns it there."""
+    there = next(each for each in run.outputs if same_transaction(each, row) and each["partition"] != row["partition"])
+    run.remove_output(row)
+    return run.insert_output({**row, "partition": there["partition"]}, there["offset"], counted=True)
+
+
 def redone(run: RunData, rows: list[Row]) -> set[Place]:
     """`redo`, and the places of both."""
     return {place_of(row) for row in [*rows, *redo(run, rows)]}

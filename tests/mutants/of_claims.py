@@ -9,6 +9,7 @@ from tests.mutants.catalogue import (
     ZOMBIE,
     Expected,
     each_of,
+    into_another_partition,
     mutant,
     of_transaction,
     pick,
@@ -20,6 +21,7 @@ from tests.mutants.catalogue import (
 from tests.packing import Place
 from tests.rundata import Row, RunData
 
+_ANYWHERE = "tests/mutants/apart.py:ANYWHERE"
 _NOWHERE = "tests/mutants/apart.py:NOWHERE"
 
 
@@ -125,7 +127,7 @@ def offset_in_the_transaction_of_another_step(run: RunData) -> Expected:
 @mutant(ZOMBIE, pipeline="tests/mutants/apart.py:APART")
 def every_offset_apart_and_in_no_transaction(run: RunData) -> Expected:
     """Harmless: all offsets were committed by the consumer, by a pipeline that claims nothing else of them."""
-    _bare(run, [each for each in run.commits if each["fate"] == "visible"])
+    every_offset_in_no_transaction(run)
     return {}
 
 
@@ -140,6 +142,21 @@ def last_input_of_a_pipeline_without_offsets(run: RunData) -> Expected:
     that is the last one."""
     run.commits, run.positions = [], {}
     run.remove_output(max(each_of(run, "output", 0), key=lambda row: int(row["source_offset"])))
+    return {}
+
+
+@mutant(ZOMBIE, pipeline=_ANYWHERE, alone=True)
+def output_in_any_partition(run: RunData) -> Expected:
+    """Harmless: an output is in another partition than its input, and the pipeline does not say where it must be."""
+    into_another_partition(run, pick(run))
+    return {}
+
+
+@mutant(ZOMBIE, pipeline=_ANYWHERE, alone=True, unknown="inputs have no output, but a partition is incomplete")
+def lost_from_any_partition_beside_an_unread_one(run: RunData) -> Expected:
+    """Nothing is asserted: an output is lost that may have been in any partition, and the reader missed one."""
+    run.remove_output(pick(run))
+    run.outputs.remove(pick(run, partition=1))
     return {}
 
 

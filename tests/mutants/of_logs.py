@@ -1,6 +1,7 @@
 """Mutants of logs and readers: inputs that changed, replicas that differ, readers that disagree or miss something."""
 
 from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, input_of, mutant, pick, place_of
+from tests.packing import Place
 from tests.rundata import Row, RunData
 
 
@@ -127,35 +128,23 @@ def replicas_differ_and_one_is_ahead(run: RunData) -> Expected:
     return expected
 
 
+def still_open(run: RunData, topic: str, partition: int, *, known_as: str | None = None) -> Place:
+    """Let the brokers say that a transaction of a partition is open; `known_as` is the coordinator's name for it."""
+    told = {"producer_id": 1, "producer_epoch": 0, "start_offset": 30, "known_as": known_as}
+    run.open_transactions.append({"topic": run.prefix + topic, "partition": partition, **told})
+    return topic, partition, 30
+
+
 @mutant(ZOMBIE)
 def hung(run: RunData) -> Expected:
     """A partition has an open transaction that no coordinator knows."""
-    run.open_transactions.append(
-        {
-            "topic": f"{run.prefix}output",
-            "partition": 1,
-            "producer_id": 1,
-            "producer_epoch": 0,
-            "start_offset": 30,
-            "known_as": None,
-        }
-    )
-    return {"hung-transaction": {("output", 1, 30)}}
+    return {"hung-transaction": {still_open(run, "output", 1)}}
 
 
 @mutant(ZOMBIE, unknown="the transaction of worker-0 is still open in op-pack-output/1")
 def open_and_known(run: RunData) -> Expected:
     """Nothing is asserted: a transaction is still open, and its coordinator knows it."""
-    run.open_transactions.append(
-        {
-            "topic": f"{run.prefix}output",
-            "partition": 1,
-            "producer_id": 1,
-            "producer_epoch": 0,
-            "start_offset": 30,
-            "known_as": "worker-0",
-        }
-    )
+    still_open(run, "output", 1, known_as="worker-0")
     return {}
 
 

@@ -285,3 +285,12 @@ def ledger_mode_input_changed(run: RunData) -> Expected:
     """Ledger mode, harmless to it: the input's log holds another value than was acknowledged; nobody read the input."""
     run.inputs[50]["digest"] ^= 1
     return {}
+
+
+@mutant(ZOMBIE)
+def lost_beside_an_unread_output(run: RunData) -> Expected:
+    """An output is lost, and the reader missed one of another partition: that says nothing of the first."""
+    row = pick(run)
+    run.remove_output(row)
+    run.outputs.remove(pick(run, partition=1))
+    return {"lost": {input_of(row)}}

@@ -9,7 +9,6 @@ from tests.mutants.catalogue import (
     mutant,
     pick,
     place_of,
-    same_transaction,
 )
 from tests.mutants.of_coordinators import at, last_of_partition, renumber
 from tests.mutants.of_zombies import older_epoch_committed
@@ -111,16 +110,6 @@ def sequence_with_a_gap_where_a_lost_output_may_have_been(run: RunData) -> Expec
     run.remove_output(row)
     _gap(run, 0)
     return {"lost": {input_of(row)}}
-
-
-@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:ANYWHERE", alone=True)
-def output_in_any_partition(run: RunData) -> Expected:
-    """Harmless: an output is in another partition than its input, and the pipeline does not say where it must be."""
-    row = pick(run)
-    there = next(each for each in run.outputs if same_transaction(each, row) and each["partition"] != row["partition"])
-    run.remove_output(row)
-    run.insert_output({**row, "partition": there["partition"]}, there["offset"], counted=True)
-    return {}
 
 
 @mutant(ZOMBIE)

@@ -178,6 +178,12 @@ def totals_under_one_key(run: RunData) -> Expected:
     return {"corrupted": wrong}
 
 
+def _under(row: Row, key: int) -> None:
+    """Write a sum under another key."""
+    row["grouping"] = key
+    row["digest"] ^= 1  # of the key and the input
+
+
 @mutant(TOTALS)
 def sum_under_another_key(run: RunData) -> Expected:
     """One sum is written under another key: the totals after it of both keys are right, and there is one cause."""
@@ -188,8 +194,7 @@ def sum_under_another_key(run: RunData) -> Expected:
         if each["grouping"] != row["grouping"] and each["source_offset"] > row["source_offset"]
     )
     assert later and any(each["source_offset"] > row["source_offset"] for each in _of_key(run, other))
-    row["grouping"] = other["grouping"]
-    row["digest"] ^= 1  # of the key and the input
+    _under(row, other["grouping"])
     return {"corrupted": {place_of(row)}}
 
 
@@ -200,8 +205,7 @@ def two_sums_under_other_keys(run: RunData) -> Expected:
     numbers = Counter(each["grouping"] for each in rows)
     one, other = [each for each in rows if numbers[each["grouping"]] > 1][20:120:99]
     for row in (one, other):
-        row["grouping"] = next(each["grouping"] for each in rows[::-1] if each["grouping"] != row["grouping"])
-        row["digest"] ^= 1  # of the key and the input
+        _under(row, next(each["grouping"] for each in rows[::-1] if each["grouping"] != row["grouping"]))
     return {"corrupted": {place_of(one), place_of(other)}}
 
 
@@ -213,8 +217,7 @@ def sum_under_another_key_that_has_sums_before(run: RunData) -> Expected:
         before = [each for each in rows if each["source_offset"] < row["source_offset"]]
         others = [each for each in before if each["grouping"] != row["grouping"]]
         if any(each["grouping"] == row["grouping"] for each in before) and others:
-            row["grouping"] = others[-1]["grouping"]
-            row["digest"] ^= 1  # of the key and the input
+            _under(row, others[-1]["grouping"])
             return {"corrupted": {place_of(row)}}
     raise LookupError("no key has two sums")
 

@@ -2,11 +2,11 @@
 
 from tests.mutants.catalogue import (
     TWICE,
-    ZOMBIE,
     Expected,
     each_of,
     forget,
     input_of,
+    into_another_partition,
     mutant,
     of_transaction,
     pick,
@@ -21,7 +21,6 @@ from tests.mutants.twice import PAIR
 from tests.rundata import Row, RunData
 
 _SPREAD = "tests/mutants/twice.py:SPREAD"
-_ANYWHERE = "tests/mutants/apart.py:ANYWHERE"
 
 
 @mutant(TWICE)
@@ -100,14 +99,7 @@ def one_of_two_names_the_next(run: RunData) -> Expected:
 @mutant(TWICE)
 def one_of_two_in_another_partition(run: RunData) -> Expected:
     """Of the two records of an input, one stands in another partition of the topic."""
-    row = pick(run)
-    there = next(each for each in run.outputs if same_transaction(each, row) and each["partition"] != row["partition"])
-    run.remove_output(row)
-    return {
-        "corrupted": {
-            place_of(run.insert_output({**row, "partition": there["partition"]}, there["offset"], counted=True))
-        }
-    }
+    return {"corrupted": {place_of(into_another_partition(run, pick(run)))}}
 
 
 def _next(run: RunData, row: Row) -> Row:
@@ -208,20 +200,3 @@ def _spread(run: RunData) -> list[list[Row]]:
 def ledger_mode_info_of_two(run: RunData) -> Expected:
     """Ledger mode, harmless: an input that was never acknowledged has the two outputs that it must have."""
     return ledger_mode_info_took_effect(run)
-
-
-@mutant(ZOMBIE, pipeline=_ANYWHERE, alone=True, unknown="inputs have no output, but a partition is incomplete")
-def lost_from_any_partition_beside_an_unread_one(run: RunData) -> Expected:
-    """Nothing is asserted: an output is lost that may have been in any partition, and the reader missed one."""
-    run.remove_output(pick(run))
-    run.outputs.remove(pick(run, partition=1))
-    return {}
-
-
-@mutant(ZOMBIE)
-def lost_beside_an_unread_output(run: RunData) -> Expected:
-    """An output is lost, and the reader missed one of another partition: that says nothing of the first."""
-    row = pick(run)
-    run.remove_output(row)
-    run.outputs.remove(pick(run, partition=1))
-    return {"lost": {input_of(row)}}

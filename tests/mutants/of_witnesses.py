@@ -22,10 +22,10 @@ from tests.mutants.catalogue import (
 from tests.mutants.of_coordinators import at, coordinator_epoch_goes_back, decision_without_its_marker
 from tests.mutants.of_histories import numbered
 from tests.mutants.of_ledger import stored_again
+from tests.mutants.of_logs import still_open
 from tests.mutants.of_memberships import of_offsets, same_transaction
 from tests.mutants.of_resets import deleted_behind, reset
 from tests.mutants.of_zombies import assigned_back, zombie_commits
-from tests.packing import Place
 from tests.rundata import RunData, worker_of
 
 _EPOCH = 2  # of worker 1's producer, when it had been killed
@@ -178,25 +178,18 @@ def decisions_compacted_away(run: RunData) -> Expected:
     return {}
 
 
-def _never_ended(run: RunData, topic: str, partition: int) -> Place:
-    """Let the brokers say that a transaction of a partition is open that no coordinator knows."""
-    told = {"producer_id": 1, "producer_epoch": 0, "start_offset": 30, "known_as": None}
-    run.open_transactions.append({"topic": run.prefix + topic, "partition": partition, **told})
-    return topic, partition, 30
-
-
 @mutant(ABORTS)
 def decision_without_its_marker_and_the_brokers_know(run: RunData) -> Expected:
     """A decision has no marker in a partition, and the brokers say that a transaction is open there: one cause."""
     decision_without_its_marker(run)
-    return {"hung-transaction": {_never_ended(run, "stock", 0)}}
+    return {"hung-transaction": {still_open(run, "stock", 0)}}
 
 
 @mutant(ABORTS)
 def coordinator_epoch_goes_back_where_a_transaction_hangs(run: RunData) -> Expected:
     """A marker is of an older coordinator than the one before it, and the brokers say that a transaction is open in
     its partition: two causes."""
-    return {**coordinator_epoch_goes_back(run), "hung-transaction": {_never_ended(run, "stock", 0)}}
+    return {**coordinator_epoch_goes_back(run), "hung-transaction": {still_open(run, "stock", 0)}}
 
 
 # Totals

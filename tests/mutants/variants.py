@@ -209,10 +209,12 @@ def _less(text: str) -> list[tuple[str, str]]:
             left, right = _operand(tokens, connective, step)
             if step == 1 or not _preceded(tokens, left):
                 taken = "".join(tokens[left:right])
-                first_of_and = tokens[connective] == "OR" and tokens[right : right + 1] == ["AND"]
-                low, high = (left, connective + 1) if step == -1 else (connective, right)
-                if step == 1 and first_of_and:  # a OR b AND c without b is a OR c
-                    low, high = left, right + 1
+                if step == -1:
+                    low, high = left, connective + 1
+                elif tokens[connective] == "OR" and tokens[right : right + 1] == ["AND"]:
+                    low, high = left, right + 1  # a OR b AND c without b is a OR c
+                else:
+                    low, high = connective, right
                 found.append((f"without {_shown(taken)!r}", "".join(tokens[:low] + tokens[high:])))
     return found
 

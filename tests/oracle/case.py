@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.oracle.logs import OFFSETS, Log, logs
+from tests.oracle.logs import OFFSETS, Batch, Log, logs
 from tests.oracle.pipelines import Pipeline, pipeline_of
 from tests.oracle.told import Told
 from tests.packing import Place
@@ -97,9 +97,13 @@ class Case:
 
     def fate(self, place: Place) -> str:
         """What the log says of a record; `visible` where it says nothing."""
-        log = self.logs.get(place[:2])
-        batch = log.at(place[2]) if log else None
+        batch = self.batch(place)
         return batch.fate if batch else "visible"
+
+    def batch(self, place: Place) -> Batch | None:
+        """The batch that holds a record; None where the log has none there."""
+        log = self.logs.get(place[:2])
+        return log.at(place[2]) if log else None
 
 
 def _after_outputs(run: RunData) -> dict[int, int]:

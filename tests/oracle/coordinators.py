@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.oracle.alignment import Alignment, Decision, Marker, align
-from tests.oracle.case import Case, Partition
+from tests.oracle.case import Case, Partition, place_of
 from tests.oracle.logs import OFFSETS, Batch, Log, Span
 from tests.rundata import Row
 
@@ -78,8 +78,7 @@ def judge(case: Case) -> None:
 
 
 def _batch_of(case: Case, row: Row) -> tuple[str, int, int] | None:
-    log = case.logs.get((row["topic"], row["partition"]))
-    batch = log.at(row["offset"]) if log else None
+    batch = case.batch(place_of(row))
     return None if batch is None else (row["topic"], row["partition"], batch.first)
 
 

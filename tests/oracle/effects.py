@@ -43,8 +43,7 @@ class Effects:
 
     def _apart(self, row: Row) -> bool:
         """Whether an output is in no transaction of the log, so that it was not aborted either."""
-        log = self.case.logs.get((row["topic"], row["partition"]))
-        batch = log.at(row["offset"]) if log else None
+        batch = self.case.batch(place_of(row))
         return batch is not None and batch.span is None
 
     def _made_of_hidden(self, row: Row) -> bool:

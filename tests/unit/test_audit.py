@@ -21,8 +21,8 @@ from tests.mutants.catalogue import MUTANTS, RUNS
 
 pytestmark = pytest.mark.usefixtures("spark")
 _GENERATED = "org.apache.kafka.coordinator.transaction.generated"
-# What the log alone shows. The mutants of one module, whose findings do not depend on the workers' history.
 _SEQUENCES = ("sequence_with_a_gap", "sequence_that_repeats", "sequence_that_overlaps")
+# What the log alone shows. Mutants whose findings do not depend on the workers' history.
 _BY_THE_LOG = sorted(
     name
     for name, each in MUTANTS.items()
