@@ -171,8 +171,8 @@ def _intact(there: DataFrame) -> DataFrame:
 
 
 def _of_place(there: DataFrame) -> DataFrame:
-    """Return how many intact outputs name the same input that nobody knows: `of_place`."""
-    return there.where("intact AND unread").groupBy(*_NAMED).agg(F.count("*").alias("of_place"))
+    """Return how many equal outputs name the same input: `of_place`."""
+    return there.groupBy(*_NAMED).agg(F.count("*").alias("of_place"))
 
 
 def _missing(due: DataFrame, there: DataFrame) -> DataFrame:
@@ -193,7 +193,7 @@ def _absent(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
     of_missing = F.expr("m.topic = c.topic AND m.input.partition = c.p AND m.input.offset = c.o")
     missing = missing.alias("m").join(claimed.alias("c"), of_missing, "left_anti")
     holes = completeness.frame(tables)
-    to = holes.where("hole").groupBy("topic").agg(F.collect_set("partition").alias("holes"))
+    to = holes.groupBy("topic").agg(F.collect_set("partition").alias("holes"))
     source = holes.where("topic = 'input'").selectExpr("partition AS from_partition", "hole AS from_hole")
     placed = (
         missing.join(
@@ -235,7 +235,7 @@ def _present(tables: Tables, missing: DataFrame, there: DataFrame) -> DataFrame:
         .when(F.expr("NOT intact"), "corrupted")
         .when(F.expr("(CASE WHEN unread THEN of_place ELSE intact_count - intact_unread END) > due"), too_many)
         .when(F.expr("unread AND intact_count > due"), "unread")
-        .when(F.expr(f"unread AND due_at[lane] IS NOT NULL AND NOT ({_NAMES_IT})"), "unread")
+        .when(F.expr(f"unread AND NOT ({_NAMES_IT})"), "unread")
         .when(
             F.expr(
                 f"due_at[lane] IS NULL OR intact_count <= due AND intact_at[lane] > due_at[lane] OR NOT {_NAMES_IT}"
@@ -258,7 +258,7 @@ def _skipped(tables: Tables) -> list[tuple[int, int, int]]:
     skipped = []
     for mark in tables.deletes:
         first = mark.position
-        if first < mark.low_watermark:
+        if first < mark.low_watermark:  # speed: no input is in an empty range
             there = F.col("source_offset").between(first, mark.low_watermark - 1)
             read = tables.outputs.where(there & (F.col("source_partition") == mark.partition))
             [last] = rows(read.agg(F.max("source_offset").alias("last")))

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding, Reason
 from onceproof.verifiers import atomicity, inputs, protection, zombies
-from onceproof.verifiers.evidence import causes, fingerprints, membership, suspects
+from onceproof.verifiers.evidence import causes, fingerprints, intermediate, membership, suspects
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COMMITTED, COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
@@ -197,29 +197,9 @@ def _alone(tables: Tables) -> DataFrame | None:
         # A worker that was killed before it called commit left no source ranges: it read up to its committed offset.
         reached = "from_o >= coalesce(span[0], 0) AND from_o < coalesce(span[1], reach)"
         inside = F.expr(f"from = topic AND from_p = partition AND {reached}")
-        missing = _read_of(tables, suspected.where("missing"))
+        missing = intermediate.read_of(tables, suspected.where("missing"))
         wrong = wrong.join(spans.join(missing, inside).select(*mine), mine, "left_anti")
     return unless_empty(wrong)
-
-
-def _read_of(tables: Tables, missing: DataFrame) -> DataFrame:
-    """Return the places of inputs whose outputs are missing: from (the topic on the cluster), from_p, from_o.
-
-    In a chain, the records that the first service made of them are among these. A manifest of the first service tells
-    which these are, if its transaction read and wrote as many records of a partition, without a gap.
-    """
-    places = missing.select(F.lit(tables.input_topic).alias("from"), "from_p", "from_o")
-    middle = tables.workload.intermediate_topic
-    if not middle:
-        return places
-    read = tables.transactions.selectExpr(*TRANSACTION, "explode(sources) AS (p, span)").distinct()
-    made = atomicity.told_parts(tables).where(F.col("topic") == middle).join(read, TRANSACTION)
-    made = made.where("cast(p AS int) = partition AND records = last - first + 1 AND records = span[1] - span[0]")
-    inside = F.expr("from_p = partition AND from_o >= span[0] AND from_o < span[1]")
-    there = places.join(tables.few(made), inside).select(
-        F.lit(tables.topic(middle)).alias("from"), "from_p", F.expr("first + from_o - span[0] AS from_o")
-    )
-    return places.unionAll(there)
 
 
 def _back(tables: Tables) -> list[Finding]:

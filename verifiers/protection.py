@@ -39,12 +39,12 @@ def offsets(tables: Tables) -> DataFrame | None:
     """
     if not tables.workload.commits_in_transactions:
         return None
-    visible = membership.commits(tables).where("fate = 'visible'")
+    commits = membership.commits(tables)
     apart = _apart(tables) if tables.workload.sends_positions else None
-    outside = visible.where("NOT transactional")
+    outside = commits.where("NOT transactional")
     if apart is not None:
         alone = apart.where("NOT shared").select("log", "offset")
-        outside = outside.unionByName(visible.join(alone, ["log", "offset"], "left_semi"))
+        outside = outside.unionByName(commits.join(alone, ["log", "offset"], "left_semi"))
     return unless_empty(outside)
 
 
@@ -59,9 +59,8 @@ def _apart(tables: Tables) -> DataFrame | None:
 
 
 def _apart_in(tables: Tables, stage: membership.Stage) -> DataFrame:
-    of_outputs = stage.pieces.where("tx IS NOT NULL").select(*TRANSACTION, F.col("tx").alias("other")).distinct()
-    mine = membership.commits(tables).where("fate = 'visible' AND tx IS NOT NULL")
-    mine = mine.where(F.col("topic") == stage.reads).select("log", "offset", *TRANSACTION, "tx")
+    of_outputs = stage.pieces.select(*TRANSACTION, F.col("tx").alias("other")).distinct()
+    mine = membership.commits(tables).where("fate = 'visible'").select("log", "offset", *TRANSACTION, "tx")
     shared = F.expr("max(tx = other) OVER (PARTITION BY log, offset)")
     both = mine.join(tables.few(of_outputs), TRANSACTION).withColumn("shared", shared)
     return both.where("tx != other")

@@ -11,6 +11,7 @@ file runs only if the caller names it.
 """
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,7 @@ from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
 from onceproof.verifiers.kept import Kept
 
 _CHECKS_AT_ONCE = 3
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
 _log = logging.getLogger(__name__)
 
 
@@ -81,6 +83,8 @@ def verify(
             f"{folder}: no tables/ in this folder; the run ended before its tables were collected, or this is not a "
             "run's folder"
         )
+    if _PATTERN.search(where := str(folder) if at is None else at.uri):
+        raise BadInput(f"{where}: Spark takes a path with one of *?[]{{}}\\ for a pattern; allowed: one without")
     files.replaceable(folder / "results.json")
     planned, events = plan.read(folder / "plan.json"), history.read(folder / "history.jsonl")
     damage = [Reason(kind="harness-error", says=f"damaged: {each}") for each in manifest.damage(folder)]

@@ -83,8 +83,8 @@ _HEAD = """# Conditions
 Removing any one condition from a verifier must change the result for at least one mutant ([mutants](mutants.md)). `make
 conditions` removes them one by one and writes this table. A condition that no mutant needs has **nobody** in the last
 column, and the command fails. A condition of a module that reads the logs, pins offsets, waits until a run is at rest,
-matches spans with decisions, or judges what is matched must change the result of a unit test instead, which the last
-column names.
+matches spans with decisions, judges what is matched, or follows inputs through a chain must change the result of a unit
+test instead, which the last column names.
 "(what is said of 16 together)" means that the reasons for `unknown` of 16 mutants in one folder change; "(fails: …)"
 means that a check raises. Lines marked `# speed` in the source decide how fast a verdict is reached and not which one,
 and are not removed. {judged} of {all} conditions have been judged.

@@ -4,7 +4,7 @@
 
 Some modules run before there is a run's folder that a mutant could change: those that read the logs, and those that
 wait until a run is at rest. Their conditions are judged by their own tests, and so are the matching of spans with
-decisions and the rules for what is matched.
+decisions, the rules for what is matched, and what is known of the records between the services of a chain.
 """
 
 import os
@@ -21,6 +21,7 @@ _LIMIT_S = 120
 TESTED: Mapping[str, tuple[str, ...]] = {
     "evidence.alignment": ("test_decisions",),
     "evidence.decisions": ("test_decisions", "test_rules"),
+    "evidence.intermediate": ("test_intermediate",),
     "evidence.matching": ("test_decisions",),
     "evidence.rules": ("test_rules",),
     "collect.commits": ("test_kafka_readers",),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import plan
 from onceproof.harness.record import manifest
 from onceproof.harness.record.history import Events
@@ -157,6 +158,12 @@ def test_a_missing_table_is_never_valid(spark: SparkSession, good_run: GoodRun, 
     results = verify(folder)
     assert (results.headline, len(results.reasons)) == ("unknown: harness-error", 1)
     assert results.reasons[0].says == "damaged: tables/batches.parquet is missing"
+
+
+def test_a_path_that_spark_takes_for_a_pattern_is_refused(good_run: GoodRun, tmp_path: Path) -> None:
+    folder = good_run.write(tmp_path / "run[1]")
+    with pytest.raises(BadInput, match=r"run\[1\]: Spark takes a path with one of \*\?\[\]\{\}"):
+        verify(folder)
 
 
 def test_a_ledger_whose_footers_do_not_tell_is_read(spark: SparkSession, good_run: GoodRun, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def _told(tables: Tables, pieces: DataFrame) -> DataFrame:
     of = parts.join(tables.few(begun), lane).where("begin BETWEEN low AND high").drop("low", "high")
     whose = bare.alias("b").join(
         tables.few(of).alias("m"),
-        F.expr("b.topic = m.topic AND b.partition = m.partition AND b.tx = m.tx AND b.first BETWEEN begin AND until"),
+        F.expr("b.partition = m.partition AND b.tx = m.tx AND b.first BETWEEN begin AND until"),
         "left",
     )
     return tables.gathered(whose.select("b.*", *TRANSACTION))

@@ -2,6 +2,7 @@
 
     rows(tables)       topic, number, key, result               what the model gives
     outputs(tables)    topic, partition, offset, key, result    what the log has
+    views_of(tables)   what the query for the expected outputs may name
 
 `result` has the columns that are compared, each of them as text, in a JSON object; columns that are null are left out.
 """
@@ -57,6 +58,12 @@ def rows(tables: Tables) -> DataFrame:
     result = _result({name: f"`{name}`" for name in compared(of(tables), found.columns)})
     number, key = f"cast({names['number']} AS bigint) AS number", f"cast({names['key']} AS string) AS key"
     return tables.gathered(found.select(F.expr(f"{names['topic']} AS topic"), F.expr(number), F.expr(key), result))
+
+
+def views_of(tables: Tables) -> dict[str, DataFrame]:
+    """Return what the query for the expected outputs of an application may name: `modelled`, if it has a model."""
+    contract = tables.workload.contract
+    return {"modelled": rows(tables)} if contract is not None and contract.model else {}
 
 
 @cached

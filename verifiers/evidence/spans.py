@@ -91,7 +91,7 @@ def of_logs(batches: DataFrame) -> dict[tuple[str, int], list[Span]]:
     found: dict[tuple[str, int], list[Span]] = defaultdict(list)
     for row in each_row(made):
         mine = found[f"{row['topic']}/{row['partition']}", row["producer_id"]]
-        mine.append(_span(row, mine[0].producer_id if mine else row["producer_id"]))
+        mine.append(_span(row, mine[0].producer_id if mine else row["producer_id"]))  # speed: they share it
     return found
 
 
@@ -125,7 +125,7 @@ def _owners(lanes: Iterable[Lane]) -> Iterator[tuple[str, int, int, int | None, 
     for lane in lanes:
         topic, _, partition = lane.place.rpartition("/")
         for span, decision in zip(lane.spans, lane.of, strict=True):
-            if decision is None or not span.batches:
+            if decision is None:
                 continue
             if span.lowest == span.highest == decision.data_epoch:
                 yield topic, int(partition), span.producer_id, span.marker, decision.number

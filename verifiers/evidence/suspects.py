@@ -34,11 +34,8 @@ def expected(tables: Tables) -> DataFrame:
     strange = inputs.strangers(tables)
     if strange is not None:
         everything = everything.unionByName(strange.withColumn("least", F.lit(1)))
-    named = {"inputs": everything.withColumn("input", F.struct("partition", "offset", "least"))}
-    contract = tables.workload.contract
-    if contract is not None and contract.model and contract.compare == "each":
-        named["modelled"] = modelled.rows(tables)
-    return views.query(tables.spark, tables.workload.expected, **named)
+    inputs_of = everything.withColumn("input", F.struct("partition", "offset", "least"))
+    return views.query(tables.spark, tables.workload.expected, inputs=inputs_of, **modelled.views_of(tables))
 
 
 @cached

@@ -11,7 +11,6 @@ acknowledged: it cannot detect an input that was lost, changed or written by ano
 ledger calls `info` explains at most one output.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model.plan import Plan
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.provenance import parts_sql
@@ -41,7 +39,6 @@ from onceproof.verifiers.evidence.spark import rows, small
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by a few Spark tasks than by many
 TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
-_PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
 def over_earlier(lane: Sequence[str], order: str) -> str:
@@ -72,8 +69,6 @@ class Tables(Facts):
         super().__init__(folder, planned, events)
         self.spark, self.samples_max, self.look = spark, samples_max, look
         self._at = str(self.folder) if at is None else at
-        if _PATTERN.search(self._at):
-            raise BadInput(f"{self._at}: Spark takes a path with one of *?[]{{}}\\ for a pattern; allowed: one without")
 
     @property
     @cached
