@@ -126,6 +126,32 @@ def position_of_a_given_up_first_service(run: RunData) -> Expected:
     return {"offset-divergence": {("input", each["partition"], each["position"]) for each in positions_of(run, row)}}
 
 
+@mutant(CHAIN)
+def position_of_a_given_up_first_service_beside_losses(run: RunData) -> Expected:
+    """The same, and inputs are lost whose records in the topic between have the offsets that the transaction's inputs
+    have in theirs; that says nothing of its position."""
+    for row in turns(run, 0)[5:]:
+        first, after = run.outcome(row)["sources"]["0"]
+        gone = [
+            each
+            for each in run.outputs
+            if each["intermediate_partition"] == 0
+            and first <= each["intermediate_offset"] < after
+            and each["source_offset"] < first
+        ]
+        if gone:
+            break
+    run.outcome(row)["type"] = "fail"
+    run.events.remove(run.invoke(row))
+    positions = positions_of(run, row)
+    for each in gone:
+        run.remove_output(each)
+    return {
+        "offset-divergence": {("input", each["partition"], each["position"]) for each in positions},
+        "lost": set(map(input_of, gone)),
+    }
+
+
 @mutant(CHAIN, unknown="committed offsets are in transactions that are open")
 def first_position_still_open(run: RunData) -> Expected:
     """Nothing is asserted: the first service's last position waits for its marker; the second one has passed on what

@@ -9,7 +9,9 @@ from tests.mutants.catalogue import (
     ZOMBIE,
     Expected,
     each_of,
+    input_of,
     into_another_partition,
+    move_position,
     mutant,
     of_transaction,
     pick,
@@ -22,6 +24,7 @@ from tests.packing import Place
 from tests.rundata import Row, RunData
 
 _ANYWHERE = "tests/mutants/apart.py:ANYWHERE"
+_UNNAMED = "tests/mutants/apart.py:UNNAMED"
 _NOWHERE = "tests/mutants/apart.py:NOWHERE"
 
 
@@ -131,6 +134,13 @@ def every_offset_apart_and_in_no_transaction(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:KEPT")
+def offsets_kept_in_a_database(run: RunData) -> Expected:
+    """Harmless: a pipeline keeps its offsets in a database, and its group has committed none."""
+    run.commits = []
+    return {}
+
+
 @mutant(
     ZOMBIE,
     pipeline=_NOWHERE,
@@ -143,6 +153,15 @@ def last_input_of_a_pipeline_without_offsets(run: RunData) -> Expected:
     run.commits, run.positions = [], {}
     run.remove_output(max(each_of(run, "output", 0), key=lambda row: int(row["source_offset"])))
     return {}
+
+
+@mutant(ZOMBIE, pipeline=_NOWHERE, alone=True)
+def lost_from_a_pipeline_without_offsets(run: RunData) -> Expected:
+    """A pipeline commits no offsets, and an input has no output where later ones of its partition have theirs."""
+    run.commits, run.positions = [], {}
+    row = pick(run)
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
 
 
 @mutant(ZOMBIE, pipeline=_ANYWHERE, alone=True)
@@ -160,7 +179,15 @@ def lost_from_any_partition_beside_an_unread_one(run: RunData) -> Expected:
     return {}
 
 
-@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:UNNAMED", alone=True)
+@mutant(ZOMBIE, pipeline=_UNNAMED, alone=True)
+def position_below_outputs_that_name_no_input(run: RunData) -> Expected:
+    """Harmless: the group's position is one below the end of a partition, and outputs do not say of which inputs they
+    are, so that none is known to be above it."""
+    move_position(run, 1, -1)
+    return {}
+
+
+@mutant(ZOMBIE, pipeline=_UNNAMED, alone=True)
 def output_missing_that_names_no_input(run: RunData) -> Expected:
     """Harmless: outputs do not say of which inputs they are, so the log alone is judged, and it lacks nothing."""
     run.remove_output(pick(run))

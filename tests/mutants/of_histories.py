@@ -48,6 +48,14 @@ def event_lost_on_its_way(run: RunData) -> Expected:
     return {}
 
 
+@mutant(ABORTS, alone=True, unknown="1 events of generator are missing")
+def event_of_the_generator_lost(run: RunData) -> Expected:
+    """Nothing is asserted: an event of the load generator is missing, by its numbers."""
+    numbered(run)
+    run.events.remove(next(each for each in run.events if each["source"] == "generator" and _NUMBERED in each))
+    return {}
+
+
 @mutant(ABORTS, alone=True, unknown="1 events of worker-0.1 are there twice")
 def event_told_twice(run: RunData) -> Expected:
     """Nothing is asserted: an event of a worker is there twice, by its numbers."""

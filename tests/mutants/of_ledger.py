@@ -9,6 +9,7 @@ from tests.mutants.catalogue import (
     each_of,
     forget,
     input_of,
+    insert_behind,
     move_position,
     mutant,
     pick,
@@ -177,6 +178,31 @@ def ledger_mode_input_stored_twice_and_copied_thrice(run: RunData) -> Expected:
     return {"duplicate": {place_of(again), place_of(more)}}
 
 
+@mutant(ZOMBIE, "ledger", unknown="1 outputs name offsets of the input topic that the ledger does not have")
+def ledger_mode_input_stored_twice_and_copied_as_the_second(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: the same input again, and its only output names the offset that the ledger does
+    not have."""
+    _copied_as_the_second(run)
+    return {}
+
+
+@mutant(ZOMBIE, "ledger", unknown="1 outputs name offsets of the input topic that the ledger does not have")
+def ledger_mode_input_stored_twice_and_copied_elsewhere(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: the same, and that output is in another partition, where the record that it
+    names may belong."""
+    again = _copied_as_the_second(run)
+    run.remove_output(again)
+    insert_behind(run, again, pick(run))
+    return {}
+
+
+def _copied_as_the_second(run: RunData) -> Row:
+    """Put an input into the log once more, so that only the second one has an output; returns that."""
+    again = run.made_of(2, stored_again(run)["offset"])
+    run.remove_output(next(row for row in run.outputs if row["number"] == again["number"] and row is not again))
+    return again
+
+
 @mutant(ZOMBIE, "ledger", unknown="2 outputs name offsets of the input topic that the ledger does not have")
 def ledger_mode_info_stored_twice(run: RunData) -> Expected:
     """Ledger mode, nothing is asserted: an input that was never acknowledged has two outputs, which name two offsets.
@@ -199,6 +225,17 @@ def ledger_mode_offset_not_told_and_output_changed(run: RunData) -> Expected:
     forget(run, row["number"], acknowledged=True)
     change(run, row, digest=row["digest"] ^ 1)
     return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_offset_not_told_beside_a_changed_output(run: RunData) -> Expected:
+    """Ledger mode: an input was acknowledged without its offset, and has its output and another one with another
+    value."""
+    row = pick(run)
+    forget(run, row["number"], acknowledged=True)
+    return {
+        "corrupted": {place_of(run.insert_output({**row, "digest": row["digest"] ^ 1}, row["offset"], counted=True))}
+    }
 
 
 @mutant(ZOMBIE, "ledger", unknown="1 outputs name offsets of the input topic that the ledger does not have")

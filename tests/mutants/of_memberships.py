@@ -153,29 +153,41 @@ def position_in_the_next_transaction_of_its_producer(run: RunData) -> Expected:
 def outputs_in_the_next_transaction_of_their_producer(run: RunData) -> Expected:
     """What a transaction wrote to one partition stands in the next transaction of the same producer; its other outputs
     and its positions are in its own."""
+    return {"unprotected": _outputs_into_the_next(run, "stock", beyond=100)}
+
+
+@mutant(ZOMBIE, pipeline="tests/mutants/apart.py:STEPS")
+def outputs_in_the_next_step_of_their_producer(run: RunData) -> Expected:
+    """Harmless: the same, of a pipeline that does not claim that offsets are in the transaction of their outputs."""
+    _outputs_into_the_next(run, "output")
+    return {}
+
+
+def _outputs_into_the_next(run: RunData, topic: str, *, beyond: int = 40) -> set[Place]:
+    """Move what a transaction wrote to partition 0 of a topic behind its marker; returns where it stands then."""
     batch = next(
         each
-        for each in run.log("stock", 0)
-        if each["first"] > 100
+        for each in run.log(topic, 0)
+        if each["first"] > beyond
         and each["fate"] == "visible"
         and each["marker"] == each["last"] + 1
-        and len(span_of(run, "stock", 0, each)) == 1
-        and len(run.invoke(_first_in(run, "stock", each))["outputs"]) > 2
+        and len(span_of(run, topic, 0, each)) == 1
+        and len(run.invoke(_first_in(run, topic, each))["outputs"]) > 2
     )
     first, marker = batch["first"], batch["marker"]
-    following = next(each for each in markers(run, "stock", 0, batch["producer_id"]) if each > marker)
-    rows = [row for row in each_of(run, "stock", 0) if first <= row["offset"] <= batch["last"]]
+    following = next(each for each in markers(run, topic, 0, batch["producer_id"]) if each > marker)
+    rows = [row for row in each_of(run, topic, 0) if first <= row["offset"] <= batch["last"]]
     seen = [run.seen(row) for row in rows]
     for each in (*rows, *seen):
         each["offset"] += 1
-    [part] = [each for each in run.parts("stock", 0) if each[1] == first]
+    [part] = [each for each in run.parts(topic, 0) if each[1] == first]
     part[1:] = [first + 1, part[2] + 1]
-    for each in [*at(run, "stock", 0, first), *at(run, "stock", 0, marker)]:
+    for each in [*at(run, topic, 0, first), *at(run, topic, 0, marker)]:
         if each["control"]:
             each["first"] = each["last"] = first
         else:
             each |= {"first": first + 1, "last": each["last"] + 1, "marker": following}
-    return {"unprotected": set(map(place_of, rows))}
+    return set(map(place_of, rows))
 
 
 @mutant(ABORTS)

@@ -169,6 +169,18 @@ def above_a_position_still_open(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def position_in_an_aborted_transaction_of_another_producer(run: RunData) -> Expected:
+    """A transaction's position was sent in a transaction of another producer, which was aborted; a later one covers
+    it."""
+    row = turns(run, 0)[5]
+    another = {"producer_id": ANOTHER, "producer_epoch": 0, "transactional": True}
+    run.decide(another, [f"{OFFSETS}/{row['log']}"], commit=False)
+    row |= {**another, "fate": "aborted", "marker": None}
+    made = [each for each in of_transaction(run, row) if each["source_partition"] == 0]
+    return {"offset-divergence": set(map(place_of, made))}
+
+
+@mutant(ZOMBIE)
 def position_aborted_before_one_still_open(run: RunData) -> Expected:
     """The last transaction's marker is not yet with its positions; that of the one before was aborted, though its
     outputs were committed. Another transaction's position does not speak for them."""
@@ -202,6 +214,34 @@ def position_gone_back(run: RunData) -> Expected:
     first, second, _ = of_one_worker(run)
     commit(run, [{**first, "offset": second["offset"] + 0.5, "marker": second["marker"]}])
     return {"unprotected": {("input", first["partition"], first["position"])}}
+
+
+@mutant(ZOMBIE)
+def position_gone_back_within_what_a_transaction_wrote(run: RunData) -> Expected:
+    """A transaction's position is two short of its last input. The next one committed a position that is lower still,
+    and then its own: the last two outputs are not in the transaction of their offset."""
+    taken = turns(run, 0)
+    before, first, second = next(
+        three
+        for three in zip(taken, taken[1:], taken[2:], strict=False)
+        if len({(each["worker"], each["incarnation"]) for each in three}) == 1
+        and three[1]["position"] - three[0]["position"] > 5
+    )
+    end = first["position"]
+    assert before["position"] < end - 5
+    first["position"] = end - 2
+    commit(run, [{**second, "offset": second["offset"] - 0.5, "position": end - 4}])
+    late = {place_of(run.made_of(0, offset)) for offset in (end - 2, end - 1)}
+    return {"offset-divergence": late | {("input", 0, end - 4)}}
+
+
+@mutant(ZOMBIE)
+def position_gone_back_beside_a_lost_input(run: RunData) -> Expected:
+    """The same, and an input of another partition has no output, which says nothing of that position."""
+    expected = position_gone_back_within_what_a_transaction_wrote(run)
+    row = pick(run, partition=1)
+    run.remove_output(row)
+    return {**expected, "lost": {input_of(row)}}
 
 
 @mutant(ZOMBIE)

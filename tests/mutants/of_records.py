@@ -1,5 +1,6 @@
 """Mutants of single records: lost, doubled, swapped, changed, forged."""
 
+from onceproof.verifiers.evidence.tables import TRANSACTION
 from tests.mutants.catalogue import (
     ABORTS,
     ZOMBIE,
@@ -158,11 +159,40 @@ def header_missing(run: RunData) -> Expected:
 
 
 @mutant(ZOMBIE)
+def phantom_in_the_place_of_an_output(run: RunData) -> Expected:
+    """Two outputs in the middle of a transaction were never sent, and in their place another producer has committed a
+    record of its own."""
+    row = pick(run)
+    after = run.made_of(row["source_partition"], row["source_offset"] + 1)
+    run.remove_output(after)
+    run.remove_output(row)
+    run.insert_aborted("output", 0, row["offset"] - 1)
+    for batch in run.log("output", 0):
+        batch["fate"] = "visible" if batch["first"] == row["offset"] else batch["fate"]
+    seen = {
+        **run.seen(run.made_of(0, row["source_offset"] - 1)),
+        "offset": row["offset"],
+        "number": 900_000,
+        "digest": 5,
+    }
+    nobody = dict.fromkeys(("source_partition", "source_offset", *TRANSACTION))
+    run.observed.append(seen)
+    run.outputs.append({**row, **nobody, "number": 900_000, "digest": 5})
+    return {"lost": {input_of(row), input_of(after)}, "phantom": {place_of(row)}}
+
+
+@mutant(ZOMBIE)
 def header_names_another_offset(run: RunData) -> Expected:
     """A header names the offset before its input's."""
     row = pick(run)
     change(run, row, source_offset=row["source_offset"] - 1)
     return {"corrupted": {place_of(row)}}
+
+
+@mutant(ZOMBIE, "ledger")
+def ledger_mode_header_names_another_offset(run: RunData) -> Expected:
+    """Ledger mode: a header names the offset before its input's."""
+    return header_names_another_offset(run)
 
 
 @mutant(ZOMBIE)

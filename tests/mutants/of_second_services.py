@@ -13,7 +13,15 @@ from tests.mutants.catalogue import (
     positions_of,
     turns,
 )
-from tests.mutants.of_memberships import divide, into_the_next_transaction, movable, positions_told, same_transaction
+from tests.mutants.of_coordinators import at, markers
+from tests.mutants.of_memberships import (
+    divide,
+    into_the_next_transaction,
+    movable,
+    positions_told,
+    same_transaction,
+    span_of,
+)
 from tests.packing import Place
 from tests.rundata import Row, RunData
 
@@ -107,6 +115,44 @@ def position_of_the_first_service_in_its_next_transaction(run: RunData) -> Expec
 
 
 @mutant(CHAIN)
+def records_of_the_first_service_in_its_next_transaction(run: RunData) -> Expected:
+    """The last two records of a transaction of the first service stand behind its marker, and so in the next one of the
+    same producer; the positions of their inputs are in the first."""
+    batch = next(
+        each
+        for each in run.log("middle", 0)
+        if each["first"] > 40
+        and each["fate"] == "visible"
+        and each["marker"] == each["last"] + 1
+        and each["records"] > 3
+        and len(span_of(run, "middle", 0, each)) == 1
+        and _fate_behind(run, each) == "visible"
+    )
+    first, last, marker = batch["first"], batch["last"], batch["marker"]
+    following = next(each for each in markers(run, "middle", 0, batch["producer_id"]) if each > marker)
+    [part] = [each for each in run.parts("middle", 0) if each[1] == first]
+    part[2] += 1
+    for row in _made_between(run, 0):
+        row["intermediate_offset"] += row["intermediate_offset"] in (last - 1, last)
+    for position in _turns_between(run, 0):
+        position["position"] += position["position"] == last + 1
+    for each in at(run, "middle", 0, marker):
+        each["first"] = each["last"] = last - 1
+    for each in at(run, "middle", 0, first):
+        rest = {"first": last, "last": last + 1, "records": 2, "marker": following}
+        run.batches.append({**each, **rest, "sequence": each["sequence"] + last - 1 - first})
+        each |= {"last": last - 2, "records": last - 1 - first, "marker": last - 1}
+    return {"offset-divergence": {("middle", 0, last), ("middle", 0, last + 1)}}
+
+
+def _fate_behind(run: RunData, batch: Row) -> str:
+    """What became of the next batch that a producer wrote to the same partition; empty if there is none."""
+    later = [each for each in run.log("middle", batch["partition"]) if each["control"] is None]
+    later = [each for each in later if each["first"] > batch["last"] and each["producer_id"] == batch["producer_id"]]
+    return str(min(later, key=lambda each: int(each["first"]))["fate"]) if later else ""
+
+
+@mutant(CHAIN)
 def acknowledged_by_the_first_service_and_vanished(run: RunData) -> Expected:
     """The first service was told that a commit had succeeded; its records were aborted, and it did them again."""
     return {"torn-transaction": {_first_part(_vanished(run))}}
@@ -180,17 +226,28 @@ def two_commits_of_the_first_service_in_one_transaction(run: RunData) -> Expecte
 @mutant(CHAIN)
 def positions_of_the_first_service_missing(run: RunData) -> Expected:
     """An acknowledged transaction of the first service committed no position; those of later ones cover its inputs."""
-    positions = positions_of(run, turns(run, 0)[5])
+    return {"offset-divergence": _without_positions(run, turns(run, 0)[5])}
+
+
+@mutant(CHAIN)
+def first_positions_of_the_first_service_missing(run: RunData) -> Expected:
+    """The same of its first transaction, whose records have the same offsets in several partitions."""
+    return {"offset-divergence": _without_positions(run, turns(run, 0)[0])}
+
+
+def _without_positions(run: RunData, committed: Row) -> set[Place]:
+    """Take away what a transaction of the first service committed of positions; returns the records that it wrote."""
     made = set()
-    for each in positions:
-        *_, before = (one["position"] for one in turns(run, each["partition"]) if one["offset"] < each["offset"])
+    for each in positions_of(run, committed):
+        earlier = (one["position"] for one in turns(run, each["partition"]) if one["offset"] < each["offset"])
+        *_, before = 0, *earlier
         made |= {
             ("middle", row["intermediate_partition"], row["intermediate_offset"])
             for row in run.outputs
             if row["source_partition"] == each["partition"] and before <= row["source_offset"] < each["position"]
         }
         run.commits.remove(each)
-    return {"offset-divergence": made}
+    return made
 
 
 @mutant(CHAIN)

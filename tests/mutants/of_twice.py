@@ -43,6 +43,14 @@ def one_of_each_two_lost(run: RunData) -> Expected:
 
 
 @mutant(TWICE)
+def one_of_two_names_the_input_before(run: RunData) -> Expected:
+    """Of the two records of an input, one has a header that names the offset before its input's."""
+    row = pick(run)
+    row["source_offset"] -= 1
+    return {"corrupted": {place_of(row)}}
+
+
+@mutant(TWICE)
 def three_of_two(run: RunData) -> Expected:
     """Of the two records that an input must have on one topic, there are three."""
     row = pick(run)

@@ -22,7 +22,7 @@ def judge(run: RunData) -> Verdict:
     effects.acknowledged(case, worked, services, counting.lost)
     bare = protection.judge(case, services, counting)
     touched = counting.touched()
-    if case.pipeline.commits:
+    if case.pipeline.commits and not case.pipeline.in_database:
         touched |= Positions(case, services, worked, zombies, counting, bare).touched
     coordinators.sequences(case, touched)
     order.judge(case, counting)

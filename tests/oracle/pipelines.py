@@ -41,6 +41,7 @@ class Pipeline:
     placed: bool
     identified: bool
     commits: bool
+    in_database: bool
     expected: Callable[[Row], Expected]
 
     def stage_of(self, worker: int) -> int:
@@ -67,6 +68,7 @@ def pipeline_of(run: RunData) -> Pipeline:
         placed=declared.name != "anywhere",
         identified=declared.name != "unnamed",
         commits=declared.claim.position != "none",
+        in_database=declared.claim.position == "database",
         expected=_OF.get(declared.name) or _copies(declared.topics, declared.intermediate_topic),
     )
 

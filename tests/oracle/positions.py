@@ -6,6 +6,7 @@ from tests.oracle.case import Case
 from tests.oracle.counting import Counting
 from tests.oracle.effects import Effects
 from tests.oracle.logs import OFFSETS
+from tests.oracle.protection import decision_of
 from tests.oracle.stages import Commit, Owner, Stage, Written, passed_on
 from tests.oracle.zombies import Zombies
 from tests.packing import Place
@@ -122,15 +123,23 @@ class Positions:
                 if not mine or each.position > mine[-1].position:
                     mine.append(each)
         for record in written:
-            if record.partition is None or record.offset is None or record.owner is None:
+            if record.partition is None or record.offset is None:
                 continue
             first = next((each for each in covers[record.partition] if each.position > record.offset), None)
             if first is None or record.place in unprotected or first.owner in reported:
                 continue
             if first.span is not None and first.span.decision is None:  # nobody knows in which transaction it is
                 continue
-            if first.owner != record.owner and (first.log, first.at) not in self.bare | self.case.late:
+            if self._differ(record, first) and (first.log, first.at) not in self.bare | self.case.late:
                 self.case.add("offset-divergence", *record.place)
+
+    def _differ(self, record: Written, commit: Commit) -> bool:
+        """Whether a record is in another transaction than a committed offset; of a record that nobody claims, the log
+        says so."""
+        if record.owner is not None:
+            return record.owner != commit.owner
+        held = decision_of(self.case.logs[record.place[:2]].at(record.place[2])), decision_of(commit.batch)
+        return None not in held and held[0] != held[1]
 
     def _back(self, stage: Stage) -> None:
         """Committed offsets below an earlier one, unless their transaction did the inputs again."""

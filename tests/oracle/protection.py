@@ -54,11 +54,11 @@ def _together(case: Case, stage: Stage, written: list[Written], commits: list[Co
     mine: dict[Owner, list[tuple[tuple[str, int, int], tuple[int, int], Commit | None]]] = defaultdict(list)
     for record in written:
         log = case.logs.get(record.place[:2])
-        decision = _decision(log.at(record.place[2]) if log else None)
+        decision = decision_of(log.at(record.place[2]) if log else None)
         if record.owner is not None and decision is not None:
             mine[record.owner].append((record.place, decision, None))
     for commit in commits:
-        decision = _decision(commit.batch)
+        decision = decision_of(commit.batch)
         if commit.owner in mine and decision is not None:
             place = stage.source, commit.partition, commit.position
             mine[commit.owner].append((place, decision, commit))
@@ -73,5 +73,6 @@ def _together(case: Case, stage: Stage, written: list[Written], commits: list[Co
     return found
 
 
-def _decision(batch: Batch | None) -> tuple[int, int] | None:
+def decision_of(batch: Batch | None) -> tuple[int, int] | None:
+    """The coordinator's decision that ended the transaction of a visible batch."""
     return batch.span.decision if batch and batch.span and batch.fate == "visible" else None

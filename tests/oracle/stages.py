@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.oracle.case import Case, owner_of, place_of
-from tests.oracle.logs import OFFSETS, Batch, Span
+from tests.oracle.logs import OFFSETS, Batch, Log, Span
 from tests.packing import Place
 from tests.rundata import Row
 
@@ -95,7 +95,8 @@ def _commits(case: Case, rows: list[Row]) -> list[Commit]:
 
 
 def _between(case: Case) -> Iterator[Written]:
-    """The records of the topic between of which something came out at the end."""
+    """The records of the topic between of which something came out at the end. A manifest's are in the transaction of
+    the first one that it lists."""
     topic = case.pipeline.between
     owners: dict[int, list[tuple[int, int, Any]]] = defaultdict(list)
     for owner, transaction in case.told.transactions.items():
@@ -110,8 +111,22 @@ def _between(case: Case) -> Iterator[Written]:
         if partition is None or (partition, offset) in done:
             continue
         done.add((partition, offset))
-        claimed = next((whose for first, last, whose in owners[partition] if first <= offset <= last), None)
+        log = case.logs[topic, partition]
+        claimed = next(
+            (
+                whose
+                for first, last, whose in owners[partition]
+                if first <= offset <= last and _span(log, first) is _span(log, offset)
+            ),
+            None,
+        )
         yield Written((topic, partition, offset), claimed, row["source_partition"], row["source_offset"])
+
+
+def _span(log: Log, offset: int) -> Span | None:
+    """The transaction in which the record at an offset is."""
+    batch = log.at(offset)
+    return batch.span if batch else None
 
 
 def passed_on(case: Case) -> dict[tuple[int, int], tuple[int, int]]:

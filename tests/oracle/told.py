@@ -73,7 +73,12 @@ class Told:
         }
         if not each_topic:  # else a worker that stands may have committed the transaction of another topic
             found |= self.stood()
-        return {owner for owner in found if owner[:2] not in self.gaps}
+        return {owner for owner in found if self.told_whole(owner[:2])}
+
+    def told_whole(self, process: Process) -> bool:
+        """Whether all events of a worker's process are there, once each."""
+        worker, incarnation = process
+        return (f"worker-{worker}", incarnation) not in self.gaps
 
     def marks(self) -> Iterator[tuple[str, Row]]:
         """What faults deleted: topic and mark (partition, committed position, low watermark)."""
@@ -82,14 +87,14 @@ class Told:
                 for mark in event["partitions"]:
                     yield event.get("topic") or "input", mark
 
-    def _gaps(self) -> dict[Process, tuple[int, int]]:
+    def _gaps(self) -> dict[tuple[str, int | None], tuple[int, int]]:
         """Processes whose events have gaps or repeats in their numbers: how many are missing, and are there twice."""
         if not self.run.numbered:  # they are numbered when the run is written
             return {}
-        numbers: dict[Process, Counter[int]] = defaultdict(Counter)
+        numbers: dict[tuple[str, int | None], Counter[int]] = defaultdict(Counter)
         for event in self.run.events:
-            if "n" in event and event["source"].startswith("worker-"):
-                numbers[worker_of(event), event["incarnation"]][event["n"]] += 1
+            if "n" in event:
+                numbers[event["source"], event.get("incarnation")][event["n"]] += 1
         found = {}
         for process, told in numbers.items():
             missing, twice = max(told) - len(told), sum(count - 1 for count in told.values())

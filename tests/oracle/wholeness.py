@@ -79,7 +79,8 @@ def _groups(case: Case, stages: list[Stage]) -> None:
     for stage in stages:
         for partition in {each.partition for each in stage.commits} | set(stage.positions):
             last = stage.visible(partition)
-            if stage.positions.get(partition) != (last[-1].position if last else None):
+            in_log = last[-1].position if last else None
+            if stage.positions.get(partition) != in_log and not case.pipeline.in_database:
                 case.wonder("indeterminate", "position", f"{stage.source}/{partition}")
         if any(each.fate == "open" for each in stage.commits):
             case.wonder("stalled", "open-offsets", stage.source)

@@ -58,9 +58,9 @@ def open_transactions(case: Case) -> None:
 
 def history(case: Case, stages: list[Stage]) -> None:
     """The history tells of every worker and every transaction that the log shows."""
-    for (worker, incarnation), (missing, twice) in case.told.gaps.items():
+    for (source, incarnation), (missing, twice) in case.told.gaps.items():
         rule = "events-missing" if missing else "events-twice" if twice else ""
-        case.wonder("indeterminate", rule, f"worker-{worker}.{incarnation}")
+        case.wonder("indeterminate", rule, source if incarnation is None else f"{source}.{incarnation}")
     mine = [each for each in case.run.events if each["source"].startswith("worker-")]
     started = {worker_of(each) for each in mine if each["event"] == "started"}
     reported = {worker_of(each) for each in mine if each["event"] not in ("started", "exited")}

@@ -99,7 +99,7 @@ class Zombies:
                 outdated = not mine
                 place = mine[0] if mine else place
             before = process
-            if outdated and process not in self.case.told.gaps:
+            if outdated and self.case.told.told_whole(process):
                 wrong.add(commit.at)
         return wrong
 
