@@ -25,6 +25,7 @@ OFFSETS = "__consumer_offsets"
 COORDINATOR_EPOCH = 100  # of markers that are added: no lower than any before
 AGAIN = 9_000  # the number of a transaction that does something again
 ANOTHER = 7_000  # the id of a producer that does so: a transaction of the first one would come too early in some log
+OF_ANOTHER = {"producer_id": ANOTHER, "producer_epoch": 0, "transactional": True}
 # Mutants with fates that no log gives: a batch is open, and later batches of its producer have a marker.
 UNREAL = ("part-still-open", "position-still-open-in-the-middle")
 Expected = dict[str, set[Place]]
@@ -122,6 +123,12 @@ def input_of(row: Row) -> Place:
     return "input", row["source_partition"], row["source_offset"]
 
 
+def lose(run: RunData, row: Row) -> Expected:
+    """Take an output out of the log, as if it had never been sent; returns what is found then: its input is lost."""
+    run.remove_output(row)
+    return {"lost": {input_of(row)}}
+
+
 def place_of(row: Row) -> Place:
     return row["topic"], row["partition"], row["offset"]
 
@@ -166,7 +173,6 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     first = rows[0]
     own = {"worker": first["worker"], "incarnation": first["incarnation"], "transaction": AGAIN}
     outputs, added = {}, []
-    producer = {"producer_id": ANOTHER, "producer_epoch": 0, "transactional": True}
     for topic, partition in sorted({(row["topic"], row["partition"]) for row in rows}):
         mine = sorted(
             (row for row in rows if (row["topic"], row["partition"]) == (topic, partition)),
@@ -178,7 +184,7 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
             if batch["control"] is None and batch["first"] <= mine[0]["offset"] <= batch["last"]:
                 data = {
                     **batch,
-                    **producer,
+                    **OF_ANOTHER,
                     "first": end["end"],
                     "last": last,
                     "records": len(mine),
@@ -195,11 +201,12 @@ def redo(run: RunData, rows: list[Row]) -> list[Row]:
     run.outputs += added
     places = sorted(outputs)
     again = [
-        {**each, **own, **producer, "offset": each["offset"] + 0.5, "marker": None} for each in positions_of(run, first)
+        {**each, **own, **OF_ANOTHER, "offset": each["offset"] + 0.5, "marker": None}
+        for each in positions_of(run, first)
     ]
     if again:
         places.append(f"{OFFSETS}/{again[0]['log']}")
-    run.decide(producer, places)
+    run.decide(OF_ANOTHER, places)
     commit(run, again)
     tell(run, first, outputs=outputs)
     return added

@@ -5,6 +5,7 @@ from tests.mutants.catalogue import (
     Expected,
     input_of,
     last_still_open,
+    lose,
     mutant,
     pick,
     place_of,
@@ -40,8 +41,7 @@ def made_of_an_aborted_record(run: RunData) -> Expected:
 def lost_on_the_way(run: RunData) -> Expected:
     """An input reached the topic between and not the end."""
     row = pick(run)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(CHAIN)
@@ -120,7 +120,11 @@ def _went_back(run: RunData, worker: int) -> set[Place]:
 @mutant(CHAIN)
 def position_of_a_given_up_first_service(run: RunData) -> Expected:
     """The first service gave a transaction up, and all of it was committed; the second one has passed it on."""
-    row = turns(run, 0)[3]
+    return _given_up(run, turns(run, 0)[3])
+
+
+def _given_up(run: RunData, row: Row) -> Expected:
+    """Let a transaction of the first service, by a position of it, have been given up and committed all the same."""
     run.outcome(row)["type"] = "fail"
     run.events.remove(run.invoke(row))
     return {"offset-divergence": {("input", each["partition"], each["position"]) for each in positions_of(run, row)}}
@@ -141,15 +145,9 @@ def position_of_a_given_up_first_service_beside_losses(run: RunData) -> Expected
         ]
         if gone:
             break
-    run.outcome(row)["type"] = "fail"
-    run.events.remove(run.invoke(row))
-    positions = positions_of(run, row)
     for each in gone:
         run.remove_output(each)
-    return {
-        "offset-divergence": {("input", each["partition"], each["position"]) for each in positions},
-        "lost": set(map(input_of, gone)),
-    }
+    return {**_given_up(run, row), "lost": set(map(input_of, gone))}
 
 
 @mutant(CHAIN, unknown="committed offsets are in transactions that are open")
@@ -208,8 +206,7 @@ def lost_where_others_were_deleted(run: RunData) -> Expected:
     one topic say nothing of the other's."""
     _delete(run, "middle", position=0)
     row = run.made_of(0, 5)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(CHAIN)

@@ -9,8 +9,8 @@ from tests.mutants.catalogue import (
     ZOMBIE,
     Expected,
     each_of,
-    input_of,
     into_another_partition,
+    lose,
     move_position,
     mutant,
     of_transaction,
@@ -160,8 +160,7 @@ def lost_from_a_pipeline_without_offsets(run: RunData) -> Expected:
     """A pipeline commits no offsets, and an input has no output where later ones of its partition have theirs."""
     run.commits, run.positions = [], {}
     row = pick(run)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE, pipeline=_ANYWHERE, alone=True)

@@ -6,7 +6,7 @@ from tests.mutants.catalogue import (
     each_of,
     final,
     info_without_outputs,
-    input_of,
+    lose,
     mutant,
     place_of,
 )
@@ -28,8 +28,7 @@ def info_without_outputs_beside_a_lost_input_of_another_partition(run: RunData) 
     others = [row for row in run.outputs if row["topic"] == "stock" and str(row["source_partition"]) not in sources]
     expected = position_of_an_info_without_outputs(run)
     row = next(row for row in others if any(first <= row["source_offset"] < after for first, after in sources.values()))
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(ABORTS)
@@ -38,8 +37,7 @@ def info_without_outputs_behind_a_lost_input(run: RunData) -> Expected:
     sources = run.invoke(final(run, "stock")[0])["sources"]
     expected = position_of_an_info_without_outputs(run)
     row = next(row for row in each_of(run, "stock", 0)[60:] if _before(row, sources))
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(ABORTS)

@@ -8,8 +8,8 @@ from tests.mutants.catalogue import (
     change,
     each_of,
     forget,
-    input_of,
     insert_behind,
+    lose,
     move_position,
     mutant,
     pick,
@@ -31,8 +31,7 @@ def offset_not_told_and_without_output(run: RunData) -> Expected:
     """An input was acknowledged without its offset, the log has it, and it has no output."""
     row = pick(run)
     forget(run, row["number"], acknowledged=True)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE)
@@ -261,8 +260,7 @@ def input_stored_twice_and_copied_once(run: RunData) -> Expected:
     """An input stands in the log a second time, and only the first came out: just what the ledger acknowledges."""
     again = stored_again(run)
     row = run.made_of(2, again["offset"])
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE, unknown="1 records of op-pack-input are not in the ledger")

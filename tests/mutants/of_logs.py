@@ -1,6 +1,6 @@
 """Mutants of logs and readers: inputs that changed, replicas that differ, readers that disagree or miss something."""
 
-from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, input_of, mutant, pick, place_of
+from tests.mutants.catalogue import DELETES, TWICE, ZOMBIE, Expected, lose, mutant, pick, place_of
 from tests.packing import Place
 from tests.rundata import Row, RunData
 
@@ -46,8 +46,7 @@ def input_tail_lost_beside_another_loss(run: RunData) -> Expected:
     """The same, and an earlier input of that partition, which the log has, was never sent: two causes."""
     expected = input_tail_lost_before_it_was_read(run)
     row = pick(run, partition=2)
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(ZOMBIE)

@@ -13,7 +13,7 @@ from tests.mutants.catalogue import (
     final,
     forget,
     info_without_outputs,
-    input_of,
+    lose,
     mutant,
     of_transaction,
     pick,
@@ -70,8 +70,7 @@ def acknowledged_and_vanished_behind_a_lost_input(run: RunData) -> Expected:
     acknowledged_and_vanished(run)
     partition, (first, _) = max(manifest["sources"].items(), key=lambda each: int(each[1][0]))
     row = next(each for each in run.outputs if each["topic"] == "payment" and _read_before(each, int(partition), first))
-    run.remove_output(row)
-    return {"torn-transaction": {_first_payment(manifest)}, "lost": {input_of(row)}}
+    return {**lose(run, row), "torn-transaction": {_first_payment(manifest)}}
 
 
 @mutant(ABORTS)
@@ -80,8 +79,7 @@ def acknowledged_and_vanished_with_a_lost_input(run: RunData) -> Expected:
     manifest = run.invoke(final(run, "payment")[0])
     acknowledged_and_vanished(run)
     row = next(each for each in run.outputs if each["topic"] == "payment" and _read_by(manifest, each))
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ABORTS)
@@ -153,7 +151,7 @@ def position_in_the_next_transaction_of_its_producer(run: RunData) -> Expected:
 def outputs_in_the_next_transaction_of_their_producer(run: RunData) -> Expected:
     """What a transaction wrote to one partition stands in the next transaction of the same producer; its other outputs
     and its positions are in its own."""
-    return {"unprotected": _outputs_into_the_next(run, "stock", beyond=100)}
+    return {"unprotected": _outputs_into_the_next(run, "stock")}
 
 
 @mutant(ZOMBIE, pipeline="tests/mutants/apart.py:STEPS")
@@ -163,12 +161,12 @@ def outputs_in_the_next_step_of_their_producer(run: RunData) -> Expected:
     return {}
 
 
-def _outputs_into_the_next(run: RunData, topic: str, *, beyond: int = 40) -> set[Place]:
+def _outputs_into_the_next(run: RunData, topic: str) -> set[Place]:
     """Move what a transaction wrote to partition 0 of a topic behind its marker; returns where it stands then."""
     batch = next(
         each
         for each in run.log(topic, 0)
-        if each["first"] > beyond
+        if each["first"] > 100
         and each["fate"] == "visible"
         and each["marker"] == each["last"] + 1
         and len(span_of(run, topic, 0, each)) == 1

@@ -6,7 +6,7 @@ from onceproof.verifiers.evidence.tables import TRANSACTION
 from tests.mutants.catalogue import (
     ABORTS,
     AGAIN,
-    ANOTHER,
+    OF_ANOTHER,
     OFFSETS,
     TOTALS,
     ZOMBIE,
@@ -15,6 +15,7 @@ from tests.mutants.catalogue import (
     given_up,
     input_of,
     last_still_open,
+    lose,
     mutant,
     of_transaction,
     pick,
@@ -173,9 +174,8 @@ def position_in_an_aborted_transaction_of_another_producer(run: RunData) -> Expe
     """A transaction's position was sent in a transaction of another producer, which was aborted; a later one covers
     it."""
     row = turns(run, 0)[5]
-    another = {"producer_id": ANOTHER, "producer_epoch": 0, "transactional": True}
-    run.decide(another, [f"{OFFSETS}/{row['log']}"], commit=False)
-    row |= {**another, "fate": "aborted", "marker": None}
+    run.decide(OF_ANOTHER, [f"{OFFSETS}/{row['log']}"], commit=False)
+    row |= {**OF_ANOTHER, "fate": "aborted", "marker": None}
     made = [each for each in of_transaction(run, row) if each["source_partition"] == 0]
     return {"offset-divergence": set(map(place_of, made))}
 
@@ -220,15 +220,8 @@ def position_gone_back(run: RunData) -> Expected:
 def position_gone_back_within_what_a_transaction_wrote(run: RunData) -> Expected:
     """A transaction's position is two short of its last input. The next one committed a position that is lower still,
     and then its own: the last two outputs are not in the transaction of their offset."""
-    taken = turns(run, 0)
-    before, first, second = next(
-        three
-        for three in zip(taken, taken[1:], taken[2:], strict=False)
-        if len({(each["worker"], each["incarnation"]) for each in three}) == 1
-        and three[1]["position"] - three[0]["position"] > 5
-    )
+    _, first, second = of_one_worker(run, apart=6)
     end = first["position"]
-    assert before["position"] < end - 5
     first["position"] = end - 2
     commit(run, [{**second, "offset": second["offset"] - 0.5, "position": end - 4}])
     late = {place_of(run.made_of(0, offset)) for offset in (end - 2, end - 1)}
@@ -240,8 +233,7 @@ def position_gone_back_beside_a_lost_input(run: RunData) -> Expected:
     """The same, and an input of another partition has no output, which says nothing of that position."""
     expected = position_gone_back_within_what_a_transaction_wrote(run)
     row = pick(run, partition=1)
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(ZOMBIE)
@@ -252,9 +244,8 @@ def position_gone_back_by_a_zombie(run: RunData) -> Expected:
         new = next((n for n, each in enumerate(taken) if n > 1 and each["worker"] != taken[0]["worker"]), None)
         if new is not None:
             early = taken[new - 2]
-            another = {"producer_id": ANOTHER, "producer_epoch": 0, "transactional": True}
-            run.decide(another, [f"{OFFSETS}/{early['log']}"])
-            commit(run, [{**early, **another, "offset": taken[new]["offset"] + 0.5}])
+            run.decide(OF_ANOTHER, [f"{OFFSETS}/{early['log']}"])
+            commit(run, [{**early, **OF_ANOTHER, "offset": taken[new]["offset"] + 0.5}])
             return {"zombie-write": {("input", partition, early["position"])}}
     raise LookupError("no partition changed hands")
 
@@ -334,11 +325,14 @@ def _empty(run: RunData, last: Row) -> None:
     tell(run, last, sources={}, outputs={})
 
 
-def of_one_worker(run: RunData) -> list[Row]:
-    """Three positions of partition 0 that one incarnation of a worker committed one after the other."""
+def of_one_worker(run: RunData, *, apart: int = 0) -> list[Row]:
+    """Three positions of partition 0 that one incarnation of a worker committed one after the other; the second is at
+    least so many inputs behind the first."""
     taken = turns(run, 0)
     for three in zip(taken, taken[1:], taken[2:], strict=False):
-        if len({(each["worker"], each["incarnation"]) for each in three}) == 1:
+        first, second, _ = three
+        alike = len({(each["worker"], each["incarnation"]) for each in three}) == 1
+        if alike and second["position"] - first["position"] >= apart:
             return list(three)
     raise LookupError("nobody committed three times")
 

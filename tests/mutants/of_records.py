@@ -10,6 +10,7 @@ from tests.mutants.catalogue import (
     forget,
     input_of,
     insert_behind,
+    lose,
     mutant,
     pick,
     place_of,
@@ -26,32 +27,28 @@ def _ends(run: RunData, partition: int) -> list[Row]:
 def lost_in_the_middle(run: RunData) -> Expected:
     """One input of a transaction was never sent."""
     row = pick(run)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE)
 def lost_the_first(run: RunData) -> Expected:
     """The first input of a partition was never sent."""
     row = _ends(run, 1)[0]
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE)
 def lost_the_last(run: RunData) -> Expected:
     """The last input of a partition was never sent."""
     row = _ends(run, 2)[-1]
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ABORTS)
 def lost_on_one_topic(run: RunData) -> Expected:
     """An order reached the stock, and was never sent to the payment."""
     row = pick(run, "payment", 1)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE)
@@ -59,8 +56,7 @@ def lost_of_info(run: RunData) -> Expected:
     """An input that was never acknowledged but is in the log has no output."""
     row = pick(run)
     forget(run, row["number"])
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE)
@@ -283,8 +279,7 @@ def info_in_the_log(run: RunData) -> Expected:
 def ledger_mode_lost(run: RunData) -> Expected:
     """Ledger mode: one input was never sent."""
     row = pick(run)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(ZOMBIE, "ledger", unknown="output/0: 595 visible in the log, the reader saw 594 records")

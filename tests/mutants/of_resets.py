@@ -1,6 +1,6 @@
 """Mutants of deletes: inputs that a consumer skipped or did again because the log start moved, and lookalikes."""
 
-from tests.mutants.catalogue import DELETES, Expected, input_of, mutant, redone
+from tests.mutants.catalogue import DELETES, Expected, input_of, lose, mutant, redone
 from tests.rundata import Row, RunData
 
 
@@ -39,8 +39,7 @@ def lost_before_a_skip(run: RunData) -> Expected:
     expected = skipped_by_a_reset(run)
     mark = _mark(run)
     row = run.made_of(0, mark["position"] - 1)
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(DELETES)
@@ -50,8 +49,7 @@ def lost_in_the_span_of_a_skip(run: RunData) -> Expected:
     mark = _mark(run)
     mark["position"] -= 3
     row = run.made_of(0, mark["position"] + 1)
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(DELETES)
@@ -59,8 +57,7 @@ def lost_after_a_skip(run: RunData) -> Expected:
     """The first input at the log start is missing too: that is no reset's doing."""
     expected = skipped_by_a_reset(run)
     row = run.made_of(0, _mark(run)["low_watermark"])
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(DELETES)
@@ -68,8 +65,7 @@ def lost_in_another_partition(run: RunData) -> Expected:
     """An input of another partition, at an offset that a reset skipped elsewhere, is missing."""
     expected = skipped_by_a_reset(run)
     row = run.made_of(2, _mark(run)["position"])
-    run.remove_output(row)
-    return {**expected, "lost": {input_of(row)}}
+    return {**expected, **lose(run, row)}
 
 
 @mutant(DELETES)

@@ -7,7 +7,7 @@ from tests.mutants.catalogue import (
     commit,
     final,
     info_without_outputs,
-    input_of,
+    lose,
     mutant,
     place_of,
     positions_of,
@@ -163,8 +163,7 @@ def acknowledged_by_the_first_service_and_vanished_before_a_lost_input(run: RunD
     """The same, and an input that it read later from the same partition has no output."""
     manifest = _vanished(run)
     row = next(each for each in run.outputs if _read_later(each, manifest["sources"]))
-    run.remove_output(row)
-    return {"torn-transaction": {_first_part(manifest)}, "lost": {input_of(row)}}
+    return {"torn-transaction": {_first_part(manifest)}, **lose(run, row)}
 
 
 def _read_later(row: Row, sources: Row) -> bool:

@@ -12,6 +12,7 @@ from tests.mutants.catalogue import (
     Expected,
     each_of,
     input_of,
+    lose,
     move_position,
     mutant,
     pick,
@@ -258,8 +259,7 @@ def debited_and_not_credited(run: RunData) -> Expected:
     for each in later:
         each["total"] -= amount(row["number"])
     keep_in_step(run)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(BANK)

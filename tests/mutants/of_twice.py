@@ -7,6 +7,7 @@ from tests.mutants.catalogue import (
     forget,
     input_of,
     into_another_partition,
+    lose,
     mutant,
     of_transaction,
     pick,
@@ -16,7 +17,7 @@ from tests.mutants.catalogue import (
     swap,
     swap_with_next,
 )
-from tests.mutants.of_records import ledger_mode_info_took_effect
+from tests.mutants.of_records import header_names_another_offset, ledger_mode_info_took_effect
 from tests.mutants.twice import PAIR
 from tests.rundata import Row, RunData
 
@@ -27,8 +28,7 @@ _SPREAD = "tests/mutants/twice.py:SPREAD"
 def one_of_two_lost(run: RunData) -> Expected:
     """Of the two records that an input must have on one topic, one is missing."""
     row = pick(run)
-    run.remove_output(row)
-    return {"lost": {input_of(row)}}
+    return lose(run, row)
 
 
 @mutant(TWICE, alone=True)
@@ -45,9 +45,7 @@ def one_of_each_two_lost(run: RunData) -> Expected:
 @mutant(TWICE)
 def one_of_two_names_the_input_before(run: RunData) -> Expected:
     """Of the two records of an input, one has a header that names the offset before its input's."""
-    row = pick(run)
-    row["source_offset"] -= 1
-    return {"corrupted": {place_of(row)}}
+    return header_names_another_offset(run)
 
 
 @mutant(TWICE)

@@ -138,7 +138,7 @@ def acknowledged(case: Case, effects: Effects, stages: list[Stage], lost: set[tu
         if everything and not known and owner not in seen and not any(visible for *_, visible in parts):
             topic, partition, first, *_ = min(parts)
             case.add("torn-transaction", topic, partition, first)
-        spans = {_span_at(case, part) for part in parts}
+        spans = {case.logs[part[0], part[1]].span_at(part[2]) for part in parts}
         decisions = {span.decision for span in spans if span is not None and span.committed}
         if len(decisions) == 1 and (decision := decisions.pop()) is not None:
             whose.setdefault(decision, []).append((owner, told))
@@ -148,8 +148,3 @@ def acknowledged(case: Case, effects: Effects, stages: list[Stage], lost: set[tu
         for owner, _ in sorted(several, key=lambda each: each[0])[1:]:
             topic, partition, first, *_ = min(effects.parts[owner])
             case.add("torn-transaction", topic, partition, first)
-
-
-def _span_at(case: Case, part: Part) -> Span | None:
-    batch = case.logs[part[0], part[1]].at(part[2])
-    return batch.span if batch else None

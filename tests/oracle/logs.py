@@ -98,6 +98,11 @@ class Log:
             return self.batches[place]
         return None
 
+    def span_at(self, offset: int) -> Span | None:
+        """The transaction that the record at an offset is in."""
+        batch = self.at(offset)
+        return batch.span if batch else None
+
     @property
     def stable(self) -> int:
         """The last stable offset, as the batches have it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.oracle.case import Case, owner_of, place_of
-from tests.oracle.logs import OFFSETS, Batch, Log, Span
+from tests.oracle.logs import OFFSETS, Batch, Span
 from tests.packing import Place
 from tests.rundata import Row
 
@@ -116,17 +116,11 @@ def _between(case: Case) -> Iterator[Written]:
             (
                 whose
                 for first, last, whose in owners[partition]
-                if first <= offset <= last and _span(log, first) is _span(log, offset)
+                if first <= offset <= last and log.span_at(first) is log.span_at(offset)
             ),
             None,
         )
         yield Written((topic, partition, offset), claimed, row["source_partition"], row["source_offset"])
-
-
-def _span(log: Log, offset: int) -> Span | None:
-    """The transaction in which the record at an offset is."""
-    batch = log.at(offset)
-    return batch.span if batch else None
 
 
 def passed_on(case: Case) -> dict[tuple[int, int], tuple[int, int]]:

@@ -10,11 +10,11 @@ from onceproof.verifiers.evidence.intermediate import read_of
 from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables
 from tests.mutants.catalogue import CHAIN, RUNS, ZOMBIE
+from tests.packing import Place
 from tests.rundata import RunData
 
 SOURCES = {"0": [100, 110], "1": [50, 60]}
 OUTPUTS = {"middle/0": [10, 207, 216], "middle/1": [10, 307, 316]}
-Place = tuple[str, int, int]
 
 
 def read(
