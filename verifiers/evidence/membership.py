@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from onceproof.verifiers import atomicity
 from onceproof.verifiers.evidence import spans, suspects
 from onceproof.verifiers.evidence.cached import cached
+from onceproof.verifiers.evidence.fingerprints import contiguous_ranges
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
 
 BUCKET = 256  # offsets; ranges of offsets are joined by equal buckets
@@ -46,15 +47,17 @@ def stages(tables: Tables) -> list[Stage]:
     """Return the stages of the pipeline, the one that writes the judged topics last."""
     middle, last = tables.workload.intermediate_topic, suspects.fitting(tables)
     if not middle:
-        return [Stage(reads=tables.input_topic, outputs=last, pieces=_pieces(tables, last))]
+        made = _pieces(tables, last, suspects.contiguous_ranges(tables))
+        return [Stage(reads=tables.input_topic, outputs=last, pieces=made)]
     unknown = {name: F.lit(None).cast("int") for name in TRANSACTION}
     at = {"topic": F.lit(middle), "partition": F.col("intermediate_partition"), "offset": F.col("intermediate_offset")}
     first = last.withColumns({**at, **unknown})
     read = {"source_partition": F.col("intermediate_partition"), "source_offset": F.col("intermediate_offset")}
     last = last.withColumns(read)
+    before, made = (_pieces(tables, each, tables.gathered(contiguous_ranges(each))) for each in (first, last))
     return [
-        Stage(reads=tables.input_topic, outputs=first, pieces=_told(tables, _pieces(tables, first))),
-        Stage(reads=tables.topic(middle), outputs=last, pieces=_pieces(tables, last)),
+        Stage(reads=tables.input_topic, outputs=first, pieces=_told(tables, before)),
+        Stage(reads=tables.topic(middle), outputs=last, pieces=made),
     ]
 
 
@@ -64,20 +67,16 @@ def pieces(tables: Tables) -> DataFrame:
     return reduce(DataFrame.unionAll, (each.pieces.select(*columns) for each in stages(tables)))
 
 
-def _pieces(tables: Tables, outputs: DataFrame) -> DataFrame:
-    """Return the pieces of these outputs, as `Stage` describes them."""
+def _pieces(tables: Tables, outputs: DataFrame, ranges: DataFrame) -> DataFrame:
+    """Return the pieces of these outputs, as `Stage` describes them, from their contiguous ranges."""
     lane = ["topic", "partition", "source_partition", *TRANSACTION]
-    shifted = outputs.selectExpr(*lane, "offset", "offset - source_offset AS shift")
-    ranges = tables.gathered(
-        shifted.groupBy(*lane, "shift").agg(
-            F.count("*").alias("records"), F.min("offset").alias("first"), F.max("offset").alias("last")
-        )
-    )
+    ranges = ranges.select(*lane, "shift", "records", "first", "last")
     pieces = ranges.where("records = last - first + 1").drop("records")
     holed = ranges.where("records != last - first + 1").select(*lane, "shift")
     if not holed.isEmpty():  # speed: what follows adds nothing then
         # Batches of other producers may lie in the holes of such a range, so its outputs are pieces themselves.
         alike = reduce(Column.__and__, (F.col(f"s.{name}").eqNullSafe(F.col(f"h.{name}")) for name in [*lane, "shift"]))
+        shifted = outputs.selectExpr(*lane, "offset", "offset - source_offset AS shift")
         single = shifted.alias("s").join(tables.few(holed).alias("h"), alike, "left_semi")
         pieces = pieces.unionByName(single.selectExpr(*lane, "shift", "offset AS first", "offset AS last"))
     buckets = f"explode(sequence(first div {BUCKET}, last div {BUCKET})) AS bucket"

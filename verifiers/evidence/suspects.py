@@ -162,7 +162,7 @@ def contiguous_ranges(tables: Tables) -> DataFrame:
     return (
         fingerprints.output_ranges(tables)
         if outputs is tables.outputs
-        else fingerprints.contiguous_ranges(outputs).persist()
+        else tables.gathered(fingerprints.contiguous_ranges(outputs))
     )
 
 
