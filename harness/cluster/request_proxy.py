@@ -21,7 +21,8 @@ from onceproof.harness.record.apis import KEYS, Api
 
 Action = Literal["hold", "delay", "drop-response", "close"]
 _UP_DEADLINE_S = 20
-_ANSWER_DEADLINE_S = 5.0
+_CONNECTED_DEADLINE_S = 5.0
+_ANSWER_DEADLINE_S = 15.0
 
 
 class Wire:
@@ -29,7 +30,7 @@ class Wire:
 
     `port` is the proxy's control port on 127.0.0.1. `on_event` is called with each line of the proxy's journal, in a
     separate thread. The constructor raises DeadlineError when the proxy does not start; the methods raise HarnessError
-    when it refuses a command or does not answer within five seconds.
+    when it refuses a command or does not answer within 15 seconds.
     """
 
     def __init__(self, port: int, on_event: Callable[[dict[str, Any]], None]) -> None:
@@ -92,11 +93,15 @@ class Wire:
         """
         self._do(do="report", links=sorted(links))
 
+    def settle(self) -> None:
+        """Return when `on_event` has been called with everything that the proxy has seen so far."""
+        self._do(do="hello")
+
     def close(self) -> None:
         """Close the connection; the proxy keeps its rules and held requests. This call is idempotent."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._reader.join(_ANSWER_DEADLINE_S)
+        self._reader.join(_CONNECTED_DEADLINE_S)
         self._lines.close()
         self._socket.close()
 
@@ -124,7 +129,7 @@ class Wire:
 
 def _connected(port: int) -> tuple[socket.socket, BinaryIO]:
     """Connect and wait for an answer, since Docker accepts connections for a container that has not started yet."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_DEADLINE_S)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=_CONNECTED_DEADLINE_S)
     lines = connection.makefile("rb")
     try:
         connection.sendall(b'{"do": "hello"}\n')

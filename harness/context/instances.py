@@ -5,19 +5,18 @@ narrator reports its transactions as the events of a worker. An instance that en
 orchestrator would do; one that ends several times in a row without a committed transaction ends the run.
 """
 
-import heapq
-import itertools
 import os
 import shutil
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from onceproof.harness.base.deadlines import until
+from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.cluster import app_container, topology
 from onceproof.harness.cluster.described import Member
 from onceproof.harness.cluster.request_proxy import Wire
@@ -31,7 +30,7 @@ from onceproof.harness.model.spec import When
 from onceproof.harness.record.events import Event, Spawned, parse
 from onceproof.harness.record.narrator import Narrator
 
-_SETTLES_S = 0.3
+_CLOSES_S = 10.0
 _SPAWN_DEADLINE_S = 20.0
 
 
@@ -46,6 +45,7 @@ class Instances(Workers):
             self._narrated,
             read=lambda _: self._names.input,
             named=topics.named,
+            failed=self.failures.crashes.append,
             transactional=self._workload.claim.transactional,
         )
 
@@ -116,6 +116,7 @@ class Instances(Workers):
         about = {"command": command, "env": dict(env), "folder": str(app.place), "stop_s": app.stop_s}
         config = {**about, "container": self._container(app, worker, incarnation, state), "client_config": {}}
         self._spawned.pop(worker, None)
+        self._wire().settle()  # what an earlier process sent is no request of this one
         self._narration.started(worker, incarnation)
         # No number of its own: the numbers of a worker's events are those of what the requests tell.
         extra: dict[str, Any] = {"incarnation": incarnation, "n": None}
@@ -161,7 +162,7 @@ class Instances(Workers):
         for stop, _ in self._stops_at():
             self._wire().go(stop)
         super().stop_workers()
-        self._narration.flush()
+        self._narration.finish(self._wire().settle)
 
     def _signal(self, worker: int, number: signal.Signals) -> None:
         spawned = until(
@@ -190,7 +191,7 @@ class Instances(Workers):
 
         def told(child: Child, code: int) -> None:
             if name.startswith("worker-"):
-                self._narration.ended(int(name.removeprefix("worker-")))
+                self._narration.ended(int(name.removeprefix("worker-")), extra["incarnation"])
             ended(child, code)
 
         return told
@@ -204,9 +205,9 @@ class Instances(Workers):
 
 
 class Narration:
-    """Gives the narrator what the request proxy reports, in the order of the times at which it happened.
+    """Gives the narrator what the request proxy reports, in a thread of its own.
 
-    The proxy reports each connection in its order, but several connections in any order. So an event waits for 0.3 s.
+    The proxy reports what happens in its order, on all connections.
     """
 
     def __init__(
@@ -215,47 +216,58 @@ class Narration:
         *,
         read: Callable[[int], str],
         named: Callable[[Any], Any],
+        failed: Callable[[str], None],
         transactional: bool,
     ) -> None:
-        """`read` is as for the narrator; `named` adds the names of topics to a body (`TopicNames`)."""
-        self._named = named
+        """`read` is as for the narrator; `named` adds the names of topics to a body (`TopicNames`).
+
+        `failed` is called with what went wrong when a report cannot be followed.
+        """
+        self._named, self._failed = named, failed
         self.narrator = Narrator(read=read, emit=emit, transactional=transactional)
-        self._count = itertools.count()
-        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
         self._asked: dict[tuple[str, int, int], tuple[Mapping[str, Any], Any]] = {}
-        self._lock = threading.Lock()
-        self._telling = threading.Lock()
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="narration", daemon=True)
-        self._thread.start()
+        self._steps = ThreadPoolExecutor(max_workers=1, thread_name_prefix="narration")
 
     def hears(self, event: Mapping[str, Any]) -> None:
         """Take an event of the request proxy."""
         key = event["link"], event["connection"], event.get("correlation", -1)
         if event["event"] == "request":
-            self._put(event["at"], lambda: self._ask(key, {**event, "worker": topology.worker_of_link(event["link"])}))
+            self._put(lambda: self._ask(key, {**event, "worker": topology.worker_of_link(event["link"])}))
         elif event["event"] == "response":
-            self._put(event["at"], lambda: self._tell(key, event))
+            self._put(lambda: self._tell(key, event))
+        elif event["event"] == "closed":
+            self._put(lambda: self.narrator.closed(event))
         elif event["event"] in AT_PHASES:
             worker = topology.worker_of_link(event["link"])
-            self._put(event["at"], lambda: self.narrator.stopped(worker, event))
+            self._put(lambda: self.narrator.stopped(worker, event))
 
     def started(self, worker: int, incarnation: int) -> None:
         """Note that a process of a worker is about to be started."""
-        self._put(time.monotonic(), lambda: self.narrator.started(worker, incarnation))
+        self._put(lambda: self.narrator.started(worker, incarnation))
 
-    def ended(self, worker: int) -> None:
-        """Note that the process of a worker has ended."""
-        self._put(time.monotonic(), lambda: self.narrator.ended(worker, time.monotonic()))
+    def ended(self, worker: int, incarnation: int) -> None:
+        """Note that a process of a worker has ended."""
+        self._put(lambda: self.narrator.ended(worker, incarnation, time.monotonic()))
 
-    def flush(self) -> None:
-        """Tell everything that was reported so far, without waiting for what may have happened before."""
-        self._tell_until(float("inf"))
+    def finish(self, settle: Callable[[], None]) -> None:
+        """Tell how everything ended, when all processes have ended.
+
+        `settle` returns when the request proxy has reported what it has read so far. Transactions on connections of
+        which it does not see the end within ten seconds are told as `info`.
+        """
+
+        def closed() -> bool:
+            settle()
+            return self._steps.submit(self.narrator.closed_all).result()
+
+        with suppress(DeadlineError):
+            until("the connections of the instances to be closed", closed, deadline_s=_CLOSES_S)
+        self._put(lambda: self.narrator.finish(time.monotonic()))
+        self._steps.submit(lambda: None).result()
 
     def close(self) -> None:
         """Tell what is left, and end. This call is idempotent."""
-        self._closed.set()
-        self._thread.join()
+        self._steps.shutdown()
 
     def _ask(self, key: tuple[str, int, int], event: Mapping[str, Any]) -> None:
         known = {**event, "body": self._named(event["body"])}
@@ -267,20 +279,12 @@ class Narration:
             body = self._named(event["body"])
             self.narrator.told({**asked, "answered": event["at"]}, asked["body"], body, transaction)
 
-    def _put(self, at: float, step: Callable[[], None]) -> None:
-        with self._lock:
-            heapq.heappush(self._waiting, (at, next(self._count), step))
-
-    def _run(self) -> None:
-        while not self._closed.wait(_SETTLES_S / 3):
-            self._tell_until(time.monotonic() - _SETTLES_S)
-        self._tell_until(float("inf"))
-
-    def _tell_until(self, end: float) -> None:
-        with self._telling:  # `flush` and the thread must not tell at the same time: the order would be lost
-            while True:
-                with self._lock:
-                    if not self._waiting or self._waiting[0][0] > end:
-                        return
-                    _, _, step = heapq.heappop(self._waiting)
+    def _put(self, step: Callable[[], None]) -> None:
+        def told() -> None:
+            try:
                 step()
+            except Exception as error:
+                self._failed(f"the requests of the instances cannot be followed: {type(error).__name__}: {error}")
+
+        with suppress(RuntimeError):  # it is closed: what happens now is not judged
+            self._steps.submit(told)

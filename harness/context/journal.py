@@ -26,6 +26,8 @@ _ASKED_MAX = 3
 _REPORTED = ("request", "response")
 # What the request proxy reports of a request that waits at a phase of its transaction.
 AT_PHASES = ("stopped", "went-on")
+# All that it reports of the clients themselves, apart from their requests and the responses.
+OF_CLIENTS = (*AT_PHASES, "closed")
 
 
 class Journal:

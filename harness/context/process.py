@@ -37,9 +37,10 @@ class Child:
     """A child process that runs the Python module `module`.
 
     `folder` receives `<name>.json`, the configuration without secrets, and `<name>.log`, what the process printed.
-    `told_to_stop` is whether the command `stop` was sent. `environment` adds variables. `on_event` is called
-    with each event, and `on_exit` once with the exit code, in a separate thread. The settings under `client_config` of
-    the configuration are those that may contain secrets.
+    `told_to_stop` is whether the command `stop` was sent. `environment` adds variables. `on_start` is called with the
+    process id before the process has its configuration, so before it does anything; `on_event` with each event, and
+    `on_exit` once with the exit code, in a separate thread. The settings under `client_config` of the configuration are
+    those that may contain secrets.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Child:
         folder: Path,
         name: str,
         environment: Mapping[str, str] | None = None,
+        on_start: Callable[[int], None] = lambda _: None,
         on_event: EventSink,
         on_exit: Callable[["Child", int], None],
     ) -> None:
@@ -74,6 +76,7 @@ class Child:
             )
         finally:
             os.close(write_events)
+        on_start(self.pid)
         self._write({**config, "parent": os.getpid(), "events": write_events})
         self._redaction = Redaction(settings)
         self._printed = threading.Thread(target=self._copy_printed, args=(log,), name=f"log of {name}", daemon=True)

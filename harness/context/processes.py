@@ -160,19 +160,22 @@ class Processes:
             self._remember(name, event)
             self._history.append(name, event)
 
+        def on_start(pid: int) -> None:
+            pool.record_process(self._cluster.folder, pid, name)
+            self._history.append(name, Started(pid=pid, **extra))
+
         child = Child(
             module,
             config,
             folder=self._folder / "processes",
             name=f"{name}.{extra.get('incarnation', 1)}",
             environment=environment,
+            on_start=on_start,
             on_event=on_event,
             on_exit=self._on_exit(name, extra),
         )
-        pool.record_process(self._cluster.folder, child.pid, name)
         with self._lock:
             self._children[name] = child
-        self._history.append(name, Started(pid=child.pid, **extra))
 
     def _remember(self, name: str, event: Event) -> None:
         """Take note of an event before it is written to the history."""

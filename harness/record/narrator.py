@@ -62,6 +62,8 @@ class _Process:
     worker: int
     incarnation: int
     events: int = 0
+    connections: set[tuple[str, int]] = field(default_factory=set)
+    ended: bool = False
     open: dict[str, _Transaction] = field(default_factory=dict)
     read_to: dict[int, int] = field(default_factory=dict)
 
@@ -79,7 +81,8 @@ class Narrator:
 
     def __init__(self, *, read: Callable[[int], str], emit: Emit, transactional: bool = True) -> None:
         self._read, self._emit, self._transactional = read, emit, transactional
-        self._processes: dict[int, _Process] = {}
+        self._processes: dict[int, _Process] = {}  # the latest one of each worker
+        self._all: dict[tuple[int, int], _Process] = {}
         self.batches: dict[tuple[Any, ...], Owner] = {}
         self.positions: dict[tuple[Any, ...], list[Owner]] = {}
         self.members: dict[int, set[str]] = {}
@@ -89,17 +92,41 @@ class Narrator:
 
     def started(self, worker: int, incarnation: int) -> None:
         """Note that a process of a worker was started: connections that are opened from now on are its own."""
-        self._processes[worker] = _Process(worker, incarnation)
+        self._processes[worker] = self._all[worker, incarnation] = _Process(worker, incarnation)
 
-    def ended(self, worker: int, at: float) -> None:
-        """Note that the process of a worker has ended.
+    def ended(self, worker: int, incarnation: int, at: float) -> None:
+        """Note that a process of a worker has ended.
 
-        A transaction whose commit it had asked for, without an answer, is `info`; any other open one was never to be
-        committed, and is `fail`.
+        What it had sent before may still be read. So its open transactions end when its connections are closed: one
+        whose commit it had asked for, without an answer, is `info`; any other one was never to be committed, and is
+        `fail`.
         """
-        process = self._processes[worker]
-        for each in process.open.values():
-            self._given_up(process, each, at)
+        process = self._all[worker, incarnation]
+        process.ended = True
+        self._gone(process, at)
+
+    def closed(self, event: Mapping[str, Any]) -> None:
+        """Note that no further request is read from a connection. `event` is the request proxy's `closed`."""
+        connection = event["link"], event["connection"]
+        if process := self._of_connection.get(connection):
+            process.connections.discard(connection)
+            self._gone(process, event["at"])
+
+    def closed_all(self) -> bool:
+        """Return whether all connections of the processes that have ended are closed."""
+        return not any(each.ended and each.connections for each in self._all.values())
+
+    def finish(self, at: float) -> None:
+        """Tell the open transactions of processes that have ended, but whose connections are not closed, as `info`."""
+        for process in self._all.values():
+            for each in process.open.values() if process.ended else ():
+                if not each.ended:
+                    self._end(process, each, at, "info")
+
+    def _gone(self, process: _Process, at: float) -> None:
+        if process.ended and not process.connections:
+            for each in process.open.values():
+                self._given_up(process, each, at)
 
     def stopped(self, worker: int, event: Mapping[str, Any]) -> None:
         """Tell that a request waits at a phase of its transaction, or has been delivered after that, as a worker does.
@@ -122,6 +149,7 @@ class Narrator:
         process = self._of_connection.get(connection)
         if process is None:
             process = self._of_connection[connection] = self._processes[row["worker"]]
+            process.connections.add(connection)
         if row["api"] in (_SYNC_GROUP, _CONSUMER_GROUP_HEARTBEAT):
             self.members.setdefault(process.worker, set()).add(body.get("memberId", ""))
         return self._request(process, row["api"], body, row["at"])

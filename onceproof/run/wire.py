@@ -7,7 +7,7 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Wired
 from onceproof.harness.context.fault import fault as fault_named
 from onceproof.harness.context.instances import Instances
-from onceproof.harness.context.journal import AT_PHASES
+from onceproof.harness.context.journal import OF_CLIENTS
 from onceproof.harness.record.events import parse
 
 
@@ -15,12 +15,13 @@ def start(context: FaultContext) -> None:
     """Put the request proxy into links, before work begins, since it closes their connections.
 
     It reports requests and responses, which are for the journal and for an application's instances; requests that wait
-    at a phase, which are for the instances; and what its rules do, which is for the history.
+    at a phase, and connections that are closed, which are for the instances; and what its rules do, which is for the
+    history.
     """
     workers = context.workers
 
     def note(event: dict[str, Any]) -> None:
-        if context.requests.takes(event) or event["event"] in AT_PHASES:
+        if context.requests.takes(event) or event["event"] in OF_CLIENTS:
             if isinstance(workers, Instances):
                 workers.hears(event)
             return

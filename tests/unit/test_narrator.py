@@ -25,9 +25,9 @@ class Client:
         self.narrator.started(0, 1)
         self.now = 0.0
 
-    def send(self, api: int, body: Body, answer: Body | None = None) -> None:
+    def send(self, api: int, body: Body, answer: Body | None = None, *, connection: int = 1) -> None:
         self.now += 1
-        row = {"worker": 0, "link": "lane1->broker1", "connection": 1, "api": api, "at": self.now}
+        row = {"worker": 0, "link": "lane1->broker1", "connection": connection, "api": api, "at": self.now}
         transaction = self.narrator.asked(row, body)
         if answer is not None:
             self.narrator.told(row | {"answered": self.now + 0.5}, body, answer, transaction)
@@ -47,6 +47,9 @@ class Client:
 
     def end(self, *, committed: bool = True, error: int | None = 0) -> None:
         self.send(END, {**ID, "committed": committed}, None if error is None else {"errorCode": error})
+
+    def close(self, at: float) -> None:
+        self.narrator.closed({"link": "lane1->broker1", "connection": 1, "at": at})
 
     def wait(self, *, at: float = 3.0, event: str = "stopped", transaction: int = 1) -> None:
         about = {"rule": "03-kill-worker", "phase": "before-commit", "count": 1, "link": "lane1->broker2"}
@@ -159,8 +162,44 @@ def test_a_process_that_ends(client: Client, steps: int, kinds: list[str]) -> No
     client.add()
     if steps > 1:
         client.end(error=None if steps == 2 else 0)
-    client.narrator.ended(0, 9.0)
+    client.narrator.ended(0, 1, 9.0)
+    client.close(10.0)
     assert client.kinds() == ["begin", *kinds]
+
+
+def test_what_a_process_had_sent_is_read_after_its_end(client: Client) -> None:
+    """A killed client's request for a commit may still wait in a socket when its process has gone."""
+    client.add()
+    client.narrator.ended(0, 1, client.now)
+    client.end()
+    client.close(9.0)
+    assert client.kinds() == ["begin", "invoke", "ok"]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_end_of_a_connection_that_is_never_seen(client: Client, asked: bool) -> None:
+    client.add()
+    if asked:
+        client.end(error=None)
+    client.narrator.ended(0, 1, 8.0)
+    assert not client.narrator.closed_all()
+    client.narrator.finish(9.0)
+    assert client.kinds() == ["begin", *(["invoke"] if asked else []), "info"]
+    client.close(10.0)
+    assert client.narrator.closed_all()
+    assert client.kinds()[-1] == "info" and client.last()["t"] == 9.0
+
+
+def test_a_process_whose_successor_has_started_ends_its_own_transactions(client: Client) -> None:
+    client.add()
+    client.narrator.started(0, 2)
+    client.send(ADD, {"v3AndBelowTransactionalId": "app"}, {}, connection=2)
+    client.close(8.0)
+    client.narrator.ended(0, 1, 9.0)
+    assert client.kinds() == ["begin", "begin", "fail"]
+    assert (client.last()["incarnation"], client.last()["transaction"]) == (1, 1)
+    client.narrator.finish(10.0)  # the other one runs
+    assert client.kinds() == ["begin", "begin", "fail"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ child.stopping.wait()
 def test_what_a_process_prints_is_not_taken_for_an_event(tmp_path: Path) -> None:
     (tmp_path / "prints.py").write_text(_PRINTS)
     events: list[dict[str, Any]] = []
+    started: list[tuple[int, list[dict[str, Any]]]] = []
     read, codes, ended = threading.Event(), [], threading.Event()
 
     def on_event(event: dict[str, Any]) -> None:
@@ -47,11 +48,13 @@ def test_what_a_process_prints_is_not_taken_for_an_event(tmp_path: Path) -> None
         folder=tmp_path / "processes",
         name="prints.1",
         environment={"PYTHONPATH": f"{tmp_path}:{_ROOT}"},
+        on_start=lambda pid: started.append((pid, list(events))),
         on_event=on_event,
         on_exit=on_exit,
     )
     try:
         assert read.wait(_DEADLINE_S), child.log.read_text()
+        assert started == [(child.pid, [])]
         assert not child.told_to_stop
         child.send("stop")
         assert child.told_to_stop

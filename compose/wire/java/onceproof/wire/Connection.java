@@ -7,7 +7,6 @@ import java.io.OutputStream;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -61,6 +60,9 @@ final class Connection {
         } catch (IOException | InterruptedException lost) {
             // The client or the broker has closed its connection.
         }
+        if (reported) {
+            control.tellTimed(about("closed", null));
+        }
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ANSWER_MS);
         try {
             while (held() && responses.isAlive() && System.nanoTime() < deadline) {
@@ -82,40 +84,29 @@ final class Connection {
         OutputStream out = broker.socket().getOutputStream();
         while (true) {
             Frame request = Frame.read(in);
-            double at = System.nanoTime() / 1e9;
             boolean report = reported && (Decoder.reports(request.api) || request.api == Decoder.FETCH && !fetched);
             fetched |= report && request.api == Decoder.FETCH;
-            List<Lane.Stop> stops = stops(request);
-            boolean first = report && !stops.isEmpty();
-            if (first) {
-                report(request, at); // now, since it may wait for long
+            if (report) {
+                report(request);
             }
+            List<Lane.Stop> stops = stops(request);
             if (!stops.isEmpty() && !waits(stops, request, in)) {
                 return;
             }
             Rule rule = control.match(link, request); // a fault that begins at a stop may have made it meanwhile
-            if (report && rule != null && !first) {
-                report(request, at);
-                first = true;
-            }
             if (rule != null && !deliver(request, rule)) {
                 return;
             }
             if (rule != null || report && request.api != Decoder.FETCH) {
                 awaited.put(request.correlation, new Awaited(rule, request, report));
             }
-            synchronized (request) { // its response is told only after the request
-                try {
-                    out.write(request.bytes);
-                } catch (IOException lost) {
-                    if (rule != null) {
-                        tell("lost", rule, request.correlation);
-                    }
-                    throw lost;
+            try {
+                out.write(request.bytes);
+            } catch (IOException lost) {
+                if (rule != null) {
+                    tell("lost", rule, request.correlation);
                 }
-                if (report && !first) {
-                    report(request, at); // behind the request, which must not wait for it
-                }
+                throw lost;
             }
             if (rule != null) {
                 tell("delivered", rule, request.correlation);
@@ -123,14 +114,12 @@ final class Connection {
         }
     }
 
-    private void report(Frame request, double at) {
+    private void report(Frame request) {
         Map<String, Object> event = about("request", request.correlation);
-        event.put("at", at);
         event.put("api", request.api);
         event.put("version", request.version);
         event.put("client", request.client);
-        event.put("body", request.body());
-        control.tell(event);
+        control.tellTimed(event, request::body);
     }
 
     private List<Lane.Stop> stops(Frame request) {
@@ -141,7 +130,7 @@ final class Connection {
     private boolean waits(List<Lane.Stop> stops, Frame request, DataInputStream in) throws IOException, InterruptedException {
         for (Lane.Stop stop : stops) {
             if (!stop.phase().equals("after-commit")) { // that one has been told
-                control.tell(stopped("stopped", stop, request));
+                control.tellTimed(stopped("stopped", stop, request));
             }
         }
         for (Lane.Stop stop : stops) {
@@ -151,7 +140,7 @@ final class Connection {
             return false;
         }
         for (Lane.Stop stop : stops) {
-            control.tell(stopped("went-on", stop, request));
+            control.tellTimed(stopped("went-on", stop, request));
         }
         return true;
     }
@@ -173,7 +162,6 @@ final class Connection {
     private Map<String, Object> stopped(String kind, Lane.Stop stop, Frame request) {
         Map<String, Object> event = about(kind, request.correlation);
         event.put("rule", stop.name());
-        event.put("at", System.nanoTime() / 1e9);
         event.put("phase", stop.phase());
         event.put("count", stop.transaction());
         event.put("transaction", lane.number(request.body()));
@@ -213,20 +201,13 @@ final class Connection {
                     continue;
                 }
                 byte[] body = in.readNBytes(left);
-                double at = System.nanoTime() / 1e9;
+                if (request.reported) {
+                    answered(request.request, body);
+                }
                 boolean drop = request.rule != null && request.rule.action.equals("drop-response");
-                boolean followed = request.reported && lane != null && Lane.follows(request.request.api);
-                // Only what may stop the client's next request has to be known before the client goes on.
-                List<Map<String, Object>> events = followed ? answered(request.request, body, at) : List.of();
                 if (!drop) {
                     toClient(chunk, HEAD);
                     toClient(body, body.length);
-                }
-                if (request.reported && !followed) {
-                    events = answered(request.request, body, at);
-                }
-                for (Map<String, Object> event : events) {
-                    control.tell(event);
                 }
                 if (drop) {
                     tell("dropped", request.rule, correlation);
@@ -243,18 +224,17 @@ final class Connection {
         }
     }
 
-    /** Return what to tell of a response, and of the stops that begin with it. */
-    private List<Map<String, Object>> answered(Frame request, byte[] body, double at) {
-        JsonNode answer = Decoder.response(request, body);
+    /** Tell a response, and the stops that begin with it: the client's next request may have to wait at one. */
+    private void answered(Frame request, byte[] body) {
         Map<String, Object> event = about("response", request.correlation);
-        event.put("at", at);
-        event.put("body", answer);
-        List<Map<String, Object>> events = new ArrayList<>(List.of(event));
-        if (lane != null && Lane.follows(request.api)) {
-            lane.answered(request.api, request.body(), answer).forEach(stop -> events.add(stopped("stopped", stop, request)));
+        if (lane == null || !Lane.follows(request.api)) {
+            control.tellTimed(event, () -> Decoder.response(request, body));
+            return;
         }
-        synchronized (request) { // its report comes first
-            return events;
+        JsonNode answer = Decoder.response(request, body);
+        control.tellTimed(event, () -> answer);
+        for (Lane.Stop stop : lane.answered(request.api, request.body(), answer)) {
+            control.tellTimed(stopped("stopped", stop, request));
         }
     }
 

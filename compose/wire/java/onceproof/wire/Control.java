@@ -9,6 +9,7 @@ import java.io.Writer;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -17,6 +18,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.function.Supplier;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -37,7 +39,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
  * Each command is answered by {@code done} or {@code refused}. Whoever is connected is told what happens to the requests
  * that a rule takes (matched, delivered, answered, dropped, lost), what waits at the phase of a transaction and goes on
  * (stopped, went-on; see {@link Lane}), and, of the links that are reported, each request of the APIs of {@link Decoder}
- * (request) and its response (response).
+ * (request), its response (response), and that no further request of a connection is read (closed). What happened first
+ * is told first, whatever connection it happened on.
  */
 final class Control {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -80,8 +83,20 @@ final class Control {
     }
 
     /** Tell an event to everybody who is connected. */
-    void tell(Map<String, Object> event) {
+    synchronized void tell(Map<String, Object> event) {
         told.forEach(queue -> queue.add(event));
+    }
+
+    /** Tell an event with the time, in seconds: these events are told in the order of their times. */
+    synchronized void tellTimed(Map<String, Object> event) {
+        event.put("at", System.nanoTime() / 1e9);
+        tell(event);
+    }
+
+    /** Tell a request or a response with the time; its body is read later. */
+    synchronized void tellTimed(Map<String, Object> event, Supplier<JsonNode> body) {
+        event.put("at", System.nanoTime() / 1e9);
+        told.forEach(queue -> queue.add(new Told(new HashMap<>(event), body)));
     }
 
     private void serve(Socket socket) throws IOException {
@@ -93,15 +108,20 @@ final class Control {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 try {
                     obey(JSON.readTree(line));
-                    events.add(Map.of("event", "done"));
+                    answer(events, Map.of("event", "done"));
                 } catch (JsonProcessingException | RuntimeException error) {
-                    events.add(Map.of("event", "refused", "why", error.toString()));
+                    answer(events, Map.of("event", "refused", "why", error.toString()));
                 }
             }
         } finally {
             told.remove(events);
             events.add("");
         }
+    }
+
+    /** Answer a command, behind everything that has happened before. */
+    private synchronized void answer(BlockingQueue<Object> events, Map<String, Object> answer) {
+        events.add(answer);
     }
 
     private void obey(JsonNode command) {
@@ -122,15 +142,27 @@ final class Control {
         }
     }
 
-    /** Write events as lines until the connection ends; several that wait are written at once. */
+    /**
+     * Write events as lines until the connection ends; several that wait are written at once.
+     *
+     * A body is read here, so that neither a request nor the order of the events waits for it.
+     */
     private static void write(OutputStream out, BlockingQueue<Object> events) throws IOException, InterruptedException {
         Writer writer = new OutputStreamWriter(out, StandardCharsets.UTF_8);
         for (Object event = events.take(); !event.equals(""); event = events.take()) {
-            writer.write(JSON.writeValueAsString(event));
+            writer.write(JSON.writeValueAsString(event instanceof Told told ? told.whole() : event));
             writer.write('\n');
             if (events.isEmpty()) {
                 writer.flush();
             }
+        }
+    }
+
+    /** An event with the body of a request or a response, which has not been read yet. */
+    private record Told(Map<String, Object> event, Supplier<JsonNode> body) {
+        Map<String, Object> whole() {
+            event.put("body", body.get());
+            return event;
         }
     }
 
