@@ -24,7 +24,7 @@ from onceproof.harness.base.errors import BadInput, in_a_line
 from onceproof.harness.judge import expectation, vacuity
 from onceproof.harness.judge.expectation import RunOutcome
 from onceproof.harness.model import declaration, plan, registry
-from onceproof.harness.record import history, manifest
+from onceproof.harness.record import collected, history, manifest
 from onceproof.harness.record.events import (
     ClientFailed,
     FaultFailed,
@@ -46,6 +46,7 @@ from onceproof.verifiers import levels, lints
 from onceproof.verifiers.evidence import executors, model_sql, reading
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.check import Check
+from onceproof.verifiers.evidence.facts import EARLY
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
 from onceproof.verifiers.evidence.storage import Storage
 from onceproof.verifiers.evidence.tables import Tables
@@ -94,7 +95,8 @@ def verify(
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if kept is not None:  # damaged tables prove nothing
-        tables = Tables(folder, session(master), planned, events, look=look, at=None if at is None else at.uri)
+        spark = session(master, records=sum(collected.read(folder, missing=EARLY)["rows"].values()))
+        tables = Tables(folder, spark, planned, events, look=look, at=None if at is None else at.uri)
         if masters.elsewhere(master):
             executors.check_run(tables.spark, tables.at("manifest.json"), folder / "manifest.json")
         limit = limit_s(sum(tables.facts["rows"].values()))

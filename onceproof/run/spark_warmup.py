@@ -31,7 +31,8 @@ def start_spark(master: str = "local[2]", scenario: Scenario | None = None) -> C
     """
     answer: Future[BadInput | None] = Future()
     own = scenario if scenario is not None and scenario.own_sql else None
-    thread = threading.Thread(target=_start, args=(master, own, answer), name="starts Spark", daemon=True)
+    records = 0 if scenario is None else 2 * scenario.workload.records  # inputs and their outputs
+    thread = threading.Thread(target=_start, args=(master, own, records, answer), name="starts Spark", daemon=True)
     _threads.append(thread)
     thread.start()
 
@@ -57,7 +58,7 @@ def wait(deadline_s: float = _WARM_DEADLINE_S) -> None:
         _threads.pop().join(max(0.0, until - time.monotonic()))
 
 
-def _start(master: str, scenario: Scenario | None, answer: "Future[BadInput | None]") -> None:
+def _start(master: str, scenario: Scenario | None, records: int, answer: "Future[BadInput | None]") -> None:
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)  # for this thread and its child processes
     problem = None
     try:
@@ -65,7 +66,7 @@ def _start(master: str, scenario: Scenario | None, answer: "Future[BadInput | No
             from onceproof.verifiers.evidence.model import analyse
             from onceproof.verifiers.evidence.spark import session
 
-            analyse(session(master), scenario)
+            analyse(session(master, records=records), scenario)
     except BadInput as error:
         problem = error
     except Exception as error:  # the answer must come, whatever the error is
@@ -76,4 +77,4 @@ def _start(master: str, scenario: Scenario | None, answer: "Future[BadInput | No
         from onceproof.report import report  # noqa: F401  (matplotlib takes a second to import)
         from onceproof.verifiers.evidence.spark import warm_up
 
-        warm_up(master)
+        warm_up(master, records=records)

@@ -11,7 +11,7 @@ from onceproof.run import spark_warmup
 def test_the_end_of_a_session_waits_for_what_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     go, done = threading.Event(), threading.Event()
 
-    def start(_master: str, _scenario: object, answer: object) -> None:
+    def start(_master: str, _scenario: object, _records: int, answer: object) -> None:
         go.wait(10)
         done.set()
 

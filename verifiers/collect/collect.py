@@ -49,8 +49,8 @@ from onceproof.verifiers.collect.standing import standing
 from onceproof.verifiers.collect.written import write
 from onceproof.verifiers.evidence import executors, reading
 from onceproof.verifiers.evidence import master as masters
-from onceproof.verifiers.evidence.spark import killed_when_interrupted, lives, session
-from onceproof.verifiers.evidence.tables import PLACE
+from onceproof.verifiers.evidence.spark import compile_stages, killed_when_interrupted, lives, session
+from onceproof.verifiers.evidence.tables import PLACE, SMALL
 from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
 
 _log = logging.getLogger(__name__)
@@ -71,15 +71,18 @@ def collect(
     cannot do the work, ValueError when a segment has an unknown layout, and whatever Spark raises when it cannot read a
     topic.
     """
-    spark = session(master)
+    admin, partitions = context.cluster.admin, judged(context)
+    pinned = pin(admin, partitions)
+    records = sum(each["end"] - each["start"] for each in pinned)
+    spark = session(master, records=records)
+    compile_stages(spark, wanted=records > SMALL)
     if masters.elsewhere(master):
         executors.check_folder(spark, folder.resolve())
         if logs.readable(context):
             executors.check_reads(spark, context.cluster.folder)
     tables = folder.resolve() / "tables"
     tables.mkdir()
-    admin, partitions = context.cluster.admin, judged(context)
-    facts: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pin(admin, partitions)}
+    facts: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "mode": mode, "partitions": pinned}
     facts |= standing(spark, context, folder, partitions)
     with standalone.reaching(master, context.cluster) as bootstrap:
         fill = partial(_fill, context, folder, facts, bootstrap, say)
@@ -91,7 +94,7 @@ def collect(
             if lives(spark):
                 raise
             _log.warning("Spark's process ended while the topics were read; it is started again")
-            counts = fill(session(master))
+            counts = fill(session(master, records=records))
     moved = [
         f"{old['topic']}/{old['partition']}: {name} {old[name]} → {new[name]}"
         for old, new in zip(facts["partitions"], pin(admin, partitions), strict=True)

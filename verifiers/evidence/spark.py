@@ -36,6 +36,7 @@ _lock = threading.Lock()
 _started: list[SparkSession] = []  # at most one; Spark's own active session is one for each thread
 _gateways: list[Any] = []  # at most one: that of the session, or of one that is being started
 _warm: list[bool] = []
+_few: list[bool] = []  # at most one: whether the JVM was started for few records
 # PySpark logs a page of JSON for each failed query; the exceptions have the same information and are handled.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
@@ -44,15 +45,19 @@ logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
 logging.getLogger().addFilter(lambda record: not record.pathname.endswith("py4j/java_gateway.py"))
 
 
-def session(master: str = "local[2]") -> SparkSession:
+def session(master: str = "local[2]", *, records: int = 0) -> SparkSession:
     """Return the session of this process. The first call starts it; later calls return it and ignore `master`.
+
+    `records` is how many are going to be read or judged. A JVM that was started for few of them (`spark_jvm.FEW`) is
+    replaced by one that compiles for many; no frame of the session may be in use then.
 
     Raises BadInput for a master that is none or refuses connections, and HarnessError when the JVM does not come up, or
     the master does not answer within 90 s.
     """
     with _lock:
-        if _started and not lives(_started[0]):
-            _end()  # its JVM or its context has ended, so a new session is started
+        few = records <= spark_jvm.FEW
+        if _started and (not lives(_started[0]) or (not few and _few[0])):  # speed
+            _end()  # its JVM or its context has ended, or compiles for few records, so a new session is started
         if _started:
             return _started[0]
         masters.check(master)
@@ -60,12 +65,13 @@ def session(master: str = "local[2]") -> SparkSession:
         os.environ.setdefault("PYSPARK_PIN_THREAD", "false")  # else each thread leaves a connection open when it ends
         spark_jvm.encode_as_python_does()
         atexit.register(_end_at_exit)
-        settings = spark_settings.settings(master)
+        settings = spark_settings.settings(master, few=few)
         conf = SparkConf().setMaster(master).setAppName("onceproof").setAll(list(settings.items()))
         # We launch the JVM ourselves, so that its start-up messages do not mix with the progress on stderr.
         with spark_settings.address_in_environment(settings):
             gateway: Any = launch_gateway(conf=conf, popen_kwargs=spark_jvm.process())  # type: ignore[no-untyped-call]
         _gateways.append(gateway)
+        _few[:] = [few]
         with _in_time(gateway, f"Spark did not start with the master {master}"), _our_signals():
             _remember(gateway.jvm)
             context = SparkContext(conf=conf, gateway=gateway)
@@ -153,13 +159,13 @@ def lives(spark: SparkSession) -> bool:
     return False
 
 
-def warm_up(master: str = "local[2]") -> None:
-    """Start the session and run the operations of collect and verify on a small table, so that their code is loaded.
+def warm_up(master: str = "local[2]", *, records: int = 0) -> None:
+    """Start the session for so many records, and load the code of collect and verify by operations on a small table.
 
     Executors that run elsewhere are only started, since they do not share the folder of that table. Raises whatever
     `session` raises.
     """
-    spark = session(master)
+    spark = session(master, records=records)
     if _warm or masters.elsewhere(master):
         return
     _warm.append(True)
@@ -190,6 +196,11 @@ def each_row(frame: DataFrame) -> Iterator[Row]:
     batches: Any = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
     with closing(connection), closing(answer):
         yield from batches.load_stream(answer)
+
+
+def compile_stages(spark: SparkSession, *, wanted: bool) -> None:
+    """Let Spark compile whole stages of queries to Java, or not: for few records, that takes longer than the query."""
+    spark.conf.set("spark.sql.codegen.wholeStage", wanted)
 
 
 def let_go(spark: SparkSession) -> None:

@@ -15,11 +15,14 @@ from typing import Any
 
 from onceproof.harness.base import paths
 
-# The verdict of a small run executes most code a few times only, so the optimizing compiler must not take a core from
-# it. In a large run the hot code still reaches these thresholds, since it is called for each row. (HotSpot's defaults:
-# 5000, 600, 15000, and 40000 for loops.)
-_OPTIONS = (
-    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=50000 "
+FEW = 5_000_000  # records, up to which a verdict takes less time if HotSpot does not optimize the code
+# A small verdict executes most code a few times only. With two cores, optimizing it takes longer than all of the rest.
+# (Without the optimizing compiler, HotSpot reserves 48 MB for compiled code, which is too little.)
+_OF_FEW = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# In a large one the hot code is called for each row, so it still reaches these thresholds. (HotSpot's defaults: 5000,
+# 600, 15000, and 40000 for loops.)
+_OF_MANY = (
+    "-XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=50000 "
     "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=160000"
 )
 
@@ -41,10 +44,13 @@ def process() -> dict[str, Any]:
     return {"stderr": subprocess.DEVNULL, "cwd": str(folder())}
 
 
-def options() -> str:
-    """Return the options of the JVM, as Spark parses them: a quoted value may have spaces."""
+def options(*, few: bool) -> str:
+    """Return the options of the JVM, as Spark parses them: a quoted value may have spaces.
+
+    `few` is whether at most `FEW` records are judged.
+    """
     temporary = str(folder()).replace("\\", "\\\\").replace('"', '\\"')
-    return f'{_OPTIONS}{_huge_pages()} -Djava.io.tmpdir="{temporary}"'
+    return f'-XX:+UseParallelGC {_OF_FEW if few else _OF_MANY}{_huge_pages()} -Djava.io.tmpdir="{temporary}"'
 
 
 def _huge_pages() -> str:

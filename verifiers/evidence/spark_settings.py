@@ -22,12 +22,12 @@ _LOOPBACK = "127.0.0.1"
 _VARIABLE, _ADDRESS = "SPARK_LOCAL_IP", "spark.driver.host"
 
 
-def settings(master: str) -> dict[str, str]:
-    """Return the settings of a session with this master.
+def settings(master: str, *, few: bool = True) -> dict[str, str]:
+    """Return the settings of a session with this master. `few` is as for `spark_jvm.options`.
 
     Raises HarnessError when jars are missing and cannot be made.
     """
-    return {**_everywhere(), **_addresses(master)}
+    return {**_everywhere(few), **_addresses(master)}
 
 
 def own_address(master: str) -> str:
@@ -58,11 +58,11 @@ def _addresses(master: str) -> dict[str, str]:
     return {_ADDRESS: address, "spark.driver.bindAddress": address} if address else {}
 
 
-def _everywhere() -> dict[str, str]:
+def _everywhere(few: bool) -> dict[str, str]:
     return {
         "spark.jars": ",".join(map(str, [*sources.jars(), *jars.jdbc()])),
         "spark.driver.memory": _MEMORY,
-        "spark.driver.extraJavaOptions": spark_jvm.options(),
+        "spark.driver.extraJavaOptions": spark_jvm.options(few=few),
         "spark.local.dir": str(spark_jvm.folder()),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -75,6 +75,7 @@ def _everywhere() -> dict[str, str]:
         "spark.executor.heartbeatInterval": "2s",  # how far tasks are is known from heartbeats (`reading`)
         "spark.sql.shuffle.partitions": "2",
         "spark.buffer.pageSize": "1m",  # else 4 to 16 MiB for each hash table, however small, until the JVM collects it
+        "spark.sql.codegen.wholeStage": str(not few),  # and `spark.compile_stages` for each verdict
         "spark.sql.codegen.cache.maxEntries": "1000",  # a verdict compiles 200 to 300 classes; the next one reuses them
         "spark.sql.session.timeZone": "UTC",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call makes three more calls to the JVM

@@ -34,9 +34,9 @@ from onceproof.harness.record.tables import (
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.facts import Facts
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.spark import compile_stages, rows, small
 
-SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by a few Spark tasks than by many
+SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by few Spark tasks that are not compiled
 TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
 
@@ -69,6 +69,7 @@ class Tables(Facts):
         super().__init__(folder, planned, events)
         self.spark, self.samples_max, self.look = spark, samples_max, look
         self._at = str(self.folder) if at is None else at
+        compile_stages(spark, wanted=not self._is_small)
 
     @property
     @cached
