@@ -182,6 +182,7 @@ def test_the_end_of_a_connection_that_is_never_seen(client: Client, asked: bool)
     if asked:
         client.end(error=None)
     client.narrator.ended(0, 1, 8.0)
+    client.narrator.closed({"link": "lane1->broker1", "connection": 7, "at": 8.5})  # nothing was reported on it
     assert not client.narrator.closed_all()
     client.narrator.finish(9.0)
     assert client.kinds() == ["begin", *(["invoke"] if asked else []), "info"]
@@ -198,8 +199,25 @@ def test_a_process_whose_successor_has_started_ends_its_own_transactions(client:
     client.narrator.ended(0, 1, 9.0)
     assert client.kinds() == ["begin", "begin", "fail"]
     assert (client.last()["incarnation"], client.last()["transaction"]) == (1, 1)
-    client.narrator.finish(10.0)  # the other one runs
+    assert client.narrator.closed_all()  # the other one runs, so nobody waits for its connections
+    client.narrator.finish(10.0)
     assert client.kinds() == ["begin", "begin", "fail"]
+
+
+def test_what_has_ended_is_not_told_again(client: Client) -> None:
+    client.add()
+    client.end()
+    client.narrator.ended(0, 1, 8.0)
+    client.narrator.finish(9.0)
+    assert client.kinds() == ["begin", "invoke", "ok"]
+
+
+def test_a_connection_that_is_closed_does_not_end_a_process(client: Client) -> None:
+    client.add()
+    client.close(5.0)
+    client.send(ADD_OFFSETS, ID, connection=2)
+    client.send(END, {**ID, "committed": True}, {"errorCode": 0}, connection=2)
+    assert client.kinds() == ["begin", "invoke", "ok"]
 
 
 @pytest.mark.parametrize(
