@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+from py4j.java_gateway import GatewayConnection
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import BatchedSerializer, CPickleSerializer
@@ -43,6 +44,9 @@ logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
 # If a JVM has died, py4j logs each attempt to reach it, together with all earlier attempts.
 logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
 logging.getLogger().addFilter(lambda record: not record.pathname.endswith("py4j/java_gateway.py"))
+# On Ctrl-C, py4j calls this method of a connection, which only its other kind of connection has. An AttributeError would
+# hide the KeyboardInterrupt.
+GatewayConnection.shutdown_socket = lambda connection, *_: connection.close()
 
 
 def session(master: str = "local[2]", *, records: int = 0) -> SparkSession:
