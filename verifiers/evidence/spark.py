@@ -44,8 +44,8 @@ logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
 # If a JVM has died, py4j logs each attempt to reach it, together with all earlier attempts.
 logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
 logging.getLogger().addFilter(lambda record: not record.pathname.endswith("py4j/java_gateway.py"))
-# On Ctrl-C, py4j calls this method of a connection, which only its other kind of connection has. An AttributeError would
-# hide the KeyboardInterrupt.
+# On Ctrl-C, py4j calls this method of a connection, which only its other kind of connection has. An AttributeError
+# would hide the KeyboardInterrupt.
 GatewayConnection.shutdown_socket = lambda connection, *_: connection.close()
 
 
