@@ -9,7 +9,6 @@ Exit status: 0 if the logs are valid, 1 if they are not or if that is not known,
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,8 +76,8 @@ def _audit(options: argparse.Namespace, progress: Progress) -> Audit:
     from onceproof.verifiers.evidence.spark import killed_when_interrupted, session
     from onceproof.verifiers.evidence.time_limit import Watch, limit_s
 
-    def start() -> SparkSession:
-        spark = session(options.spark_master, records=sys.maxsize)  # how many there are is known later
+    def start(*, records: int) -> SparkSession:
+        spark = session(options.spark_master, records=records)
         if masters.elsewhere(options.spark_master):
             for path in options.paths or [options.run]:
                 executors.check_reads(spark, path)

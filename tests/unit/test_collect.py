@@ -31,7 +31,7 @@ BROKERS = ("broker1", "broker2", "broker3")
 @pytest.fixture(autouse=True)
 def no_topic_is_read(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
     """Spark reads the logs only: `test_topics` and the scenarios read topics, on real clusters."""
-    monkeypatch.setattr(module, "session", lambda master: spark)
+    monkeypatch.setattr(module, "session", lambda master, **_: spark)
     monkeypatch.setattr(module, "read_outputs", lambda *_: {"output": None})
     monkeypatch.setattr(module, "read_inputs", lambda *_: None)
     monkeypatch.setattr(module, "write", lambda frame, target: 5 if frame is None else write(frame, target))

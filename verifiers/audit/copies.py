@@ -9,10 +9,10 @@ must see the directories at the same paths. `start` starts Spark, once it is kno
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +24,7 @@ from onceproof.verifiers.collect import segments, states
 from onceproof.verifiers.collect.segments import Replica
 from onceproof.verifiers.evidence import decisions
 
+_BATCH_BYTES = 1_000  # there may be as many batches as the logs have of these, rarely more
 _DEPTH = 4  # folders between a path and a log directory in it
 _META, _CHECKPOINT, _CLEAN = "meta.properties", "replication-offset-checkpoint", ".kafka_cleanshutdown"
 _STATES = "__transaction_state"
@@ -56,7 +57,14 @@ class Copies:
     damaged: list[str] = field(default_factory=list)
 
 
-def of_run(folder: Path, start: Callable[[], SparkSession]) -> Copies:
+class Start(Protocol):
+    """What starts Spark, as `spark.session` does."""
+
+    def __call__(self, *, records: int) -> SparkSession:
+        """Return the session, to read so many records or headers of batches."""
+
+
+def of_run(folder: Path, start: Start) -> Copies:
     """Read the tables of a run's folder. Raises BadInput when they are missing or damaged."""
     batches, known = (folder / "tables" / f"{name}.parquet" for name in ("batches", "states"))
     for path in (batches, known):
@@ -64,8 +72,9 @@ def of_run(folder: Path, start: Callable[[], SparkSession]) -> Copies:
             raise BadInput(f"{path}: no such file; `onceproof run` writes it when it reads the logs")
     STATES.check([known])
     footers = BATCHES.check([batches])
-    _check_rows(folder, sum(footer.num_rows for footer in footers.values()))
-    frame = start().read.schema(BATCHES.spark).parquet(str(batches.absolute()))
+    count = sum(footer.num_rows for footer in footers.values())
+    _check_rows(folder, count)
+    frame = start(records=count).read.schema(BATCHES.spark).parquet(str(batches.absolute()))
     size = sum(path.stat().st_size for path in footers)
     return Copies(batches=frame, size=size, states=list(decisions.rows(known)), stopped=True, own=True)
 
@@ -80,7 +89,7 @@ def _check_rows(folder: Path, found: int) -> None:
         raise BadInput(f"{folder / 'tables' / 'batches.parquet'}: {found} rows; expected {told}, as collect.json says")
 
 
-def of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], *, stopped: bool) -> Copies:
+def of_directories(paths: Sequence[Path], start: Start, *, stopped: bool) -> Copies:
     """Read copied log directories of one cluster.
 
     `stopped` says that the brokers did not run then; a directory in which a broker noted a clean shutdown shows it as
@@ -94,7 +103,7 @@ def of_directories(paths: Sequence[Path], start: Callable[[], SparkSession], *, 
         shut_down = all((each / _CLEAN).exists() for each in directories)
     except OSError as error:
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None
-    batches = segments.read_with_ends(start(), held.values()).persist()
+    batches = segments.read_with_ends(start(records=size // _BATCH_BYTES), held.values()).persist()
     found = Copies(
         batches=batches.where("rest IS NULL").select(*BATCHES.columns),
         size=size,
