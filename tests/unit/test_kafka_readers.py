@@ -182,3 +182,23 @@ def test_offsets_without_a_record(tmp_path: Path) -> None:
     (tmp_path / "00000000000000000011.log").write_bytes(b"")
     assert internal.compacted(tmp_path) == 6
     assert internal.compacted(tmp_path / "none") == 0
+
+
+def test_whose_states_are_of_the_run() -> None:
+    """An instance may be killed before it has an output: its transactions have offsets, or topics of its own."""
+
+    def row(name: str, producer: int | None, *partitions: str) -> dict[str, Any]:
+        about = {} if producer is None else {"producer_id": producer}
+        return {"transactional_id": name, "partitions": list(partitions), **about}
+
+    everything = [
+        row("writes", 1),
+        row("writes", 1, "run-output/0", "__consumer_offsets/3"),
+        row("writes", None),  # a tombstone
+        row("commits-offsets", 2, "__consumer_offsets/3"),
+        row("of-another-run", 3, "another-output/0", "__consumer_offsets/3"),
+    ]
+    found = states.of_run(lambda: iter(everything), lambda topic: topic.startswith("run-"), {1, 2})
+    assert list(found) == everything[:4]
+    found = states.of_run(lambda: iter(everything), lambda topic: topic.startswith("run-"), {3})
+    assert [each["transactional_id"] for each in found] == ["writes"] * 3 + ["of-another-run"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +61,11 @@ def steps(
         read[place] = logs[each["leader"] or each["replicas"][0]] / f"{place[0]}-{place[1]}"
         each["compacted"] = internal.compacted(read[place])
 
+    def positions() -> Iterator[dict[str, Any]]:
+        return (row for place in offsets for row in commits.read(read[place], place[1], groups=dict(names.read)))
+
     def commits_of() -> int:
-        rows: Iterable[dict[str, Any]] = chain.from_iterable(
-            commits.read(read[place], place[1], groups=dict(names.read)) for place in offsets
-        )
+        rows: Iterable[dict[str, Any]] = positions()
         if narrator := context.workers.narrator:
             rows = owners.of_commits(narrator, rows)
         return write_rows(rows, COMMITS, tables / "commits.parquet")
@@ -74,7 +74,8 @@ def steps(
         def everything() -> Iterator[dict[str, Any]]:
             return (row for place in coordinators for row in states.read(read[place], place[1]))
 
-        mine = states.of_run(everything, lambda topic: topic in names.topics.values())
+        committed = {row["producer_id"] for row in positions() if row["transactional"]}
+        mine = states.of_run(everything, lambda topic: topic.startswith(f"{names.prefix}-"), committed)
         return write_rows(mine, STATES, tables / "states.parquet")
 
     return [

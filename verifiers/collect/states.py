@@ -5,7 +5,7 @@ PrepareCommit or PrepareAbort is the decision about a transaction: markers with 
 partitions (KIP-98; with transaction version 2 that epoch is one above the epoch of the data, KIP-890).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,17 @@ def read(replica: Path, log: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def of_run(read: Callable[[], Iterator[dict[str, Any]]], mine: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+def of_run(
+    read: Callable[[], Iterator[dict[str, Any]]], mine: Callable[[str], bool], producers: Container[int]
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of those transactional ids that ever had a partition of a topic for which `mine` is true.
 
-    `read` reads all rows; it is called twice, so that they need not be in memory.
+    Those whose producer id is in `producers`, which committed offsets of the run's groups, belong to it as well: a
+    transaction need not have outputs. `read` reads all rows; it is called twice, so that they need not be in memory.
     """
     ids = {
-        row["transactional_id"] for row in read() if any(mine(place.rpartition("/")[0]) for place in row["partitions"])
+        row["transactional_id"]
+        for row in read()
+        if row.get("producer_id") in producers or any(mine(place.rpartition("/")[0]) for place in row["partitions"])
     }
     yield from (row for row in read() if row["transactional_id"] in ids)
