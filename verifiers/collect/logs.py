@@ -74,7 +74,7 @@ def steps(
         def everything() -> Iterator[dict[str, Any]]:
             return (row for place in coordinators for row in states.read(read[place], place[1]))
 
-        committed = {row["producer_id"] for row in positions() if row["transactional"]}
+        committed = {row["producer_id"] for row in positions()}
         mine = states.of_run(everything, lambda topic: topic.startswith(f"{names.prefix}-"), committed)
         return write_rows(mine, STATES, tables / "states.parquet")
 
