@@ -46,7 +46,6 @@ from onceproof.verifiers import levels, lints
 from onceproof.verifiers.evidence import executors, model_sql, reading
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.check import Check
-from onceproof.verifiers.evidence.facts import EARLY
 from onceproof.verifiers.evidence.spark import killed_when_interrupted, let_go, session
 from onceproof.verifiers.evidence.storage import Storage
 from onceproof.verifiers.evidence.tables import Tables
@@ -95,11 +94,13 @@ def verify(
     counts: dict[str, int] = {}
     mode: Mode = "full"
     if kept is not None:  # damaged tables prove nothing
-        spark = session(master, records=sum(collected.read(folder, missing=EARLY)["rows"].values()))
-        tables = Tables(folder, spark, planned, events, look=look, at=None if at is None else at.uri)
+        records = sum(collected.read(folder)["rows"].values())
+        tables = Tables(
+            folder, session(master, records=records), planned, events, look=look, at=None if at is None else at.uri
+        )
         if masters.elsewhere(master):
             executors.check_run(tables.spark, tables.at("manifest.json"), folder / "manifest.json")
-        limit = limit_s(sum(tables.facts["rows"].values()))
+        limit = limit_s(records)
         try:
             model_sql.check(tables.spark, tables.workload, folder)
             with Watch(tables.spark, limit_s=limit) as watch, reading.told(tables.spark, say):

@@ -102,7 +102,7 @@ _ALWAYS = ("tables/outputs.parquet", "ledger/sent-*.parquet")
 _OF_LOGS = ("tables/batches.parquet", "tables/commits.parquet", "tables/states.parquet")
 
 
-def read(folder: Path, *, missing: str) -> Mapping[str, Any]:
+def read(folder: Path, *, missing: str = "the run ended before its tables were collected") -> Mapping[str, Any]:
     """Read the facts of a run folder.
 
     Raises BadInput with the file and the key when collect.json is damaged or of another schema version, and when a

@@ -19,7 +19,7 @@ class Folder:
     def __init__(self, path: Path, events: history.Events | None = None) -> None:
         """Open a folder; `events` is its history, if that was read already."""
         self.path = path
-        self.facts = collected.read(path, missing="the run ended before its tables were collected")
+        self.facts = collected.read(path)
         self.events = history.read(path / "history.jsonl") if events is None else events
         self.workload = declaration.read(path)
         self.start = self.events[0].at if self.events else 0.0

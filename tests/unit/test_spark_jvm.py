@@ -1,7 +1,6 @@
 """The JVM compiles for few records or for many, is replaced when many follow on few, and a call may be interrupted."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -30,7 +29,6 @@ except KeyboardInterrupt:
 def test_a_session_for_many_records_replaces_one_for_few_and_can_be_interrupted() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _SESSIONS],
-        env=dict(os.environ),
         capture_output=True,
         text=True,
         timeout=_DEADLINE_S,

@@ -17,7 +17,6 @@ from onceproof.harness.record.history import Events
 from onceproof.harness.record.tables import BATCHES, COMMITS, LEDGER, OBSERVED, STATES, Table
 from onceproof.verifiers.evidence.cached import cached
 
-EARLY = "the run ended before its tables were collected"
 _UNITS = {"commits": "committed offsets", "observed": "observed records"}
 
 
@@ -30,7 +29,7 @@ class Facts:
     def __init__(self, folder: Path, planned: Plan, events: Events) -> None:
         self.folder = folder.resolve()
         self.plan, self.events = planned, events
-        self.facts: Mapping[str, Any] = collected.read(folder, missing=EARLY)
+        self.facts: Mapping[str, Any] = collected.read(folder)
         for table, name in ((BATCHES, "batches"), (COMMITS, "commits"), (STATES, "states")):
             table.check(folder.glob(f"tables/{name}.parquet"))
         self.results: dict[Any, Any] = {}
