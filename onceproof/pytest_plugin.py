@@ -17,8 +17,9 @@
 `chaos_clusters`, and the options --chaos-seed, --chaos-kafka, --chaos-keep and --chaos-runs. pytest prints the seed
 after collection if chaos tests are selected; the same seed gives the same plans.
 
-Chaos tests share clusters and the memory of one machine, so they do not run in parallel: a session that selects them
-under pytest-xdist ends with a usage error.
+Chaos tests share clusters and the memory of one machine, so they do not run in parallel. Under pytest-xdist, they need
+`--dist loadgroup`: one process then runs all of them, one after another, while the others run what else is selected. A
+session that selects them with another distribution ends with a usage error.
 
 Nothing heavy is imported until a chaos test is set up.
 """
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,17 +41,19 @@ if TYPE_CHECKING:
     from onceproof.harness.record.results import Results
     from onceproof.run.run import Run
 
-_SEED = pytest.StashKey[int]()
 _RELEASE = pytest.StashKey[str | None]()
 _MASTER = "local[2]"
-_SELECTED = "onceproof_chaos_selected"  # in what a process of pytest-xdist hands back
+_SEED = "onceproof_chaos_seed"  # in what a process of pytest-xdist is given
+_SELECTED = "onceproof_chaos_selected"  # in what it hands back
 _MARKER = (
     "chaos(scenario, *, app, faults): run the test on a real Kafka cluster. The `chaos` fixture runs `scenario`: the "
     "path of a TOML file from pytest's root directory, or the name of a scenario that `onceproof list` shows. Or it "
     "runs `app`, a file without faults, once with each of `faults`, which are plans of `onceproof battery`."
 )
+_GROUP = "chaos"  # of pytest-xdist: its tests run in one process
 _NOT_PARALLEL = (
-    'chaos tests share clusters and cannot run under pytest-xdist: use -n0, or deselect them: -m "not chaos"'
+    "chaos tests share clusters and cannot run in parallel under pytest-xdist: use --dist loadgroup, with no "
+    'xdist_group of your own for them, or -n0, or deselect them: -m "not chaos"'
 )
 
 
@@ -73,10 +76,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker `chaos`, and choose the session's seed."""
+    """Register the marker `chaos`, and choose the session's seed if none is given."""
     config.addinivalue_line("markers", _MARKER)
-    seed = config.getoption("--chaos-seed")
-    config.stash[_SEED] = secrets.randbelow(1_000_000) if seed is None else seed
+    if config.option.chaos_seed is None:
+        handed = getattr(config, "workerinput", {}).get(_SEED)
+        config.option.chaos_seed = secrets.randbelow(1_000_000) if handed is None else handed
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -87,16 +91,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             return
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Put chaos tests into one group of pytest-xdist."""
+    if _is_chaos(item) and getattr(item.config.option, "loadgroup", False):
+        item.add_marker(pytest.mark.xdist_group(_GROUP))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse what chaos tests cannot run with, before anything starts."""
-    if not _selected(items):
-        return
-    if hasattr(config, "workeroutput"):  # a worker of pytest-xdist, whose errors would not be one line
-        config.workeroutput[_SELECTED] = True
-        items.clear()
-        return
-    _release(config)  # a release that does not exist is refused before anything starts
+    chaos = [item for item in items if _is_chaos(item)]
+    if hasattr(config, "workeroutput"):  # a process of pytest-xdist, whose errors would not be one line
+        if not all(_in_group(item.nodeid) for item in chaos):
+            config.workeroutput[_SELECTED] = True
+            items.clear()
+    elif chaos:
+        _release(config)  # a release that does not exist is refused before anything starts
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """In the main process of pytest-xdist: give the others the session's seed."""
+    node.workerinput[_SEED] = node.config.option.chaos_seed
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """In the main process of pytest-xdist, which collects nothing itself: check and print what a session would."""
+    config = node.config
+    if any(map(_in_group, ids)) and _RELEASE not in config.stash:
+        config.get_terminal_writer().line(_repeats(config))
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
@@ -108,16 +132,21 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """Print the options that repeat this session's chaos tests."""
-    if config.option.collectonly or not _selected(items):
-        return []
+    return [_repeats(config)] if any(map(_is_chaos, items)) and not config.option.collectonly else []
+
+
+def _is_chaos(item: pytest.Item) -> bool:
+    return bool(item.get_closest_marker("chaos")) or "chaos_clusters" in getattr(item, "fixturenames", ())
+
+
+def _in_group(nodeid: str) -> bool:
+    """Whether pytest-xdist has a test in the group of chaos tests, and in no other one besides."""
+    return nodeid.endswith(f"@{_GROUP}")
+
+
+def _repeats(config: pytest.Config) -> str:
     release = _release(config)
-    return [f"onceproof: --chaos-seed={config.stash[_SEED]}" + (f" --chaos-kafka={release}" if release else "")]
-
-
-def _selected(items: Iterable[pytest.Item]) -> bool:
-    return any(
-        item.get_closest_marker("chaos") or "chaos_clusters" in getattr(item, "fixturenames", ()) for item in items
-    )
+    return f"onceproof: --chaos-seed={config.option.chaos_seed}" + (f" --chaos-kafka={release}" if release else "")
 
 
 def _release(config: pytest.Config) -> str | None:
@@ -262,7 +291,7 @@ def chaos(request: pytest.FixtureRequest, chaos_clusters: Clusters) -> Chaos:
     runs = config.rootpath / config.getoption("--chaos-runs")
     if path is not None and (plan := getattr(request, "param", None)):
         path = _under(path, plan, runs)
-    return Chaos(chaos_clusters, path, seed=config.stash[_SEED], runs=runs, version=_release(config))
+    return Chaos(chaos_clusters, path, seed=config.option.chaos_seed, runs=runs, version=_release(config))
 
 
 def _under(file: Path, plan: str, runs: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -276,6 +277,38 @@ def test_a_project_without_chaos_tests_sees_nothing_of_it(site: Path, project: P
     assert "--chaos" not in done.stdout
 
 
+_TOGETHER = """
+import os
+
+import pytest
+
+@pytest.mark.parametrize("number", range(6))
+def test_of_the_project(number): ...
+
+@pytest.mark.chaos("any.toml")
+@pytest.mark.parametrize("number", range(4))
+def test_of_chaos(number, request):
+    print(os.environ["PYTEST_XDIST_WORKER"], request.config.option.chaos_seed)
+    assert False
+"""
+
+
+def test_chaos_tests_run_in_one_process_beside_others(site: Path, project: Path) -> None:
+    (project / "test_it.py").write_text(_TOGETHER)
+    done = run(site, project, *_PYTEST, "-n2", "--dist", "loadgroup", "-p", "xdist.plugin")
+    assert "4 failed, 6 passed" in done.stdout
+    [told] = set(re.findall(r"^gw\d \d+$", done.stdout, re.MULTILINE))
+    [_, seed] = told.split()
+    assert done.stdout.count(f"\nonceproof: --chaos-seed={seed}\n") == 1
+
+
+def test_chaos_tests_are_not_spread_over_groups(site: Path, project: Path) -> None:
+    (project / "test_it.py").write_text(f'{_TOGETHER}\npytestmark = pytest.mark.xdist_group("mine")\n')
+    done = run(site, project, *_PYTEST, "-n2", "--dist", "loadgroup", "-p", "xdist.plugin")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert done.stderr.strip().startswith("ERROR: chaos tests share clusters") and done.stderr.strip().count("\n") == 0
+
+
 def test_the_plugin_is_light(site: Path, project: Path) -> None:
     heavy = ("pyspark", "docker", "confluent_kafka", "jpype", "pydantic", "pyarrow", "matplotlib", "rich")
     code = f"import sys, onceproof.pytest_plugin; print([name for name in {heavy} if name in sys.modules])"
@@ -285,7 +318,10 @@ def test_the_plugin_is_light(site: Path, project: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("-n1", "-p", "xdist.plugin"), "chaos tests share clusters and cannot run under pytest-xdist"),
+        (
+            ("-n1", "-p", "xdist.plugin"),
+            "chaos tests share clusters and cannot run in parallel under pytest-xdist",
+        ),
         (("--chaos-kafka", "4.1"), "--chaos-kafka: kafka version '4.1': allowed: "),
     ],
 )
