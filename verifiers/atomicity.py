@@ -37,7 +37,7 @@ from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.fingerprints import SPAN
-from onceproof.verifiers.evidence.spark import small, unless_empty
+from onceproof.verifiers.evidence.spark import small
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables
 
 CLAIM = "the outputs of each transaction are all visible or all hidden, and no output of an aborted one is visible"
@@ -69,7 +69,7 @@ def aborted(tables: Tables) -> DataFrame | None:
     outside = bare.outputs(tables)
     if everything is not None and outside is not None:  # outputs that are in no transaction were not aborted
         everything = everything.join(outside.select(*PLACE), PLACE, "left_anti")
-    return None if everything is None else unless_empty(everything)
+    return None if everything is None else tables.unless_empty(everything)
 
 
 def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
@@ -86,7 +86,7 @@ def _seen_too_soon(tables: Tables, hidden: DataFrame) -> list[DataFrame]:
         called = tables.transactions.where("event = 'invoke'").groupBy(*TRANSACTION).agg(F.expr("min(t) AS called"))
         own = told_parts(tables).join(tables.few(called), TRANSACTION)
         spans = spans.unionByName(own.drop("records"))
-    seen = unless_empty(_sighted(tables, spans).where(f"called IS NULL OR at + {_CLOCK_S} < called"))
+    seen = tables.unless_empty(_sighted(tables, spans).where(f"called IS NULL OR at + {_CLOCK_S} < called"))
     if seen is None:
         return []
     early = tables.outputs.join(F.broadcast(seen), [*PLACE, *TRANSACTION], "left_semi")
@@ -172,7 +172,7 @@ def torn(tables: Tables) -> DataFrame | None:
 
     Columns: worker, incarnation, transaction, topic, partition, first, last, records, visible.
     """
-    return unless_empty(_parts_in_log(tables).where("seen > 0 AND seen < all").drop("seen", "all"))
+    return tables.unless_empty(_parts_in_log(tables).where("seen > 0 AND seen < all").drop("seen", "all"))
 
 
 @cached

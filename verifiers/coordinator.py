@@ -86,7 +86,7 @@ def _sequences(tables: Tables) -> list[Finding]:
         F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti"
     )
     data = data.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start")
-    wrong = out_of_sequence(data).persist()
+    wrong = tables.gathered(out_of_sequence(data))
     late = zombies.by_epoch(tables)
     if late is not None:
         wrong = wrong.join(F.broadcast(late.select(*PLACE)), PLACE, "left_anti")

@@ -76,11 +76,11 @@ def _judge(tables: Tables) -> Judged:
     compared, suspected = tables.sizes("inputs", "outputs"), suspects.suspects(tables)
     if suspected is None:
         return Judged(compared=compared)
-    due = _due(tables, suspected).persist()
-    there = _there(tables, suspected, due).persist()
-    missing = _missing(due, there)
+    due = tables.gathered(_due(tables, suspected))
+    there = tables.gathered(_there(tables, suspected, due))
+    missing = tables.gathered(_missing(due, there))
     absent, present = _absent(tables, missing, there), _present(tables, missing, there)
-    found = absent.unionByName(present, allowMissingColumns=True).persist()
+    found = tables.gathered(absent.unionByName(present, allowMissingColumns=True))
     counts = {row["cls"]: row["n"] for row in rows(found.groupBy("cls").agg(F.count("*").alias("n")))}
     reasons = [
         Reason(kind=reason, says=f"{counts[cls]} inputs {_worded(tables, says)}")

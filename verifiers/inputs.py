@@ -27,7 +27,7 @@ from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import INPUT_TOPIC, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding
-from onceproof.verifiers.evidence.spark import rows, unless_empty
+from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "every acknowledged input that no fault deleted is unchanged at its offset"
@@ -56,7 +56,7 @@ def lost(tables: Tables) -> DataFrame | None:
         .join(tables.first_of_unplaced, ["number", "digest"], "left_anti")
         .withColumn("found", F.lit(None).cast("bigint"))
     )
-    return unless_empty(wrong.unionAll(nowhere.select(*_LOST)))
+    return tables.unless_empty(wrong.unionAll(nowhere.select(*_LOST)))
 
 
 @cached
@@ -72,7 +72,9 @@ def strangers(tables: Tables) -> DataFrame | None:
         return None
     known = tables.ledger.select("partition", "offset", "digest")
     found = tables.first_of_unplaced.select("at.partition", "at.offset", "digest")
-    return unless_empty(tables.inputs.join(known.unionAll(found), ["partition", "offset", "digest"], "left_anti"))
+    return tables.unless_empty(
+        tables.inputs.join(known.unionAll(found), ["partition", "offset", "digest"], "left_anti")
+    )
 
 
 def named_unread(tables: Tables, outputs: DataFrame) -> DataFrame:

@@ -33,7 +33,7 @@ from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COMMITTED, COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
 from onceproof.verifiers.evidence.membership import BUCKET
-from onceproof.verifiers.evidence.spark import rows, unless_empty
+from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, over_earlier
 
 CLAIM = "committed offsets and visible outputs cover the same inputs, for each transaction and at rest"
@@ -199,7 +199,7 @@ def _alone(tables: Tables) -> DataFrame | None:
         inside = F.expr(f"from = topic AND from_p = partition AND {reached}")
         missing = intermediate.read_of(tables, suspected.where("missing"))
         wrong = wrong.join(spans.join(missing, inside).select(*mine), mine, "left_anti")
-    return unless_empty(wrong)
+    return tables.unless_empty(wrong)
 
 
 def _back(tables: Tables) -> list[Finding]:

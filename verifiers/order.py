@@ -30,7 +30,7 @@ def _judge(tables: Tables) -> Judged:
         return Judged(compared=compared)
     before = F.lag("source_offset").over(Window.partitionBy(*_LANE).orderBy("offset"))
     there = suspects.fitting(tables).join(F.broadcast(mixed), _LANE, "left_semi")  # speed: all others are in order
-    wrong = there.withColumn("after", before).where("source_offset < after").persist()
+    wrong = tables.gathered(there.withColumn("after", before).where("source_offset < after"))
     says = "outputs come after an output of a later input of the same source partition"
     return Judged(compared=compared, findings=finding(tables, "reordered", says, wrong, partial(_sample, tables)))
 

@@ -23,7 +23,6 @@ from onceproof.verifiers.evidence import bare, membership
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, TRANSACTIONAL, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position, told
-from onceproof.verifiers.evidence.spark import unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables
 
 CLAIM = "every output and every committed offset is in the transaction in which the pipeline claims to put it"
@@ -45,7 +44,7 @@ def offsets(tables: Tables) -> DataFrame | None:
     if apart is not None:
         alone = apart.where("NOT shared").select("log", "offset")
         outside = outside.unionByName(commits.join(alone, ["log", "offset"], "left_semi"))
-    return unless_empty(outside)
+    return tables.unless_empty(outside)
 
 
 @cached
@@ -55,7 +54,9 @@ def _apart(tables: Tables) -> DataFrame | None:
     Columns: log, offset (of the commit), worker, incarnation, transaction, tx, other (the transaction of the outputs),
     and `shared`: whether some of its outputs are in the transaction of the commit.
     """
-    return unless_empty(reduce(DataFrame.unionAll, (_apart_in(tables, each) for each in membership.stages(tables))))
+    return tables.unless_empty(
+        reduce(DataFrame.unionAll, (_apart_in(tables, each) for each in membership.stages(tables)))
+    )
 
 
 def _apart_in(tables: Tables, stage: membership.Stage) -> DataFrame:
@@ -75,7 +76,7 @@ def strays(tables: Tables) -> DataFrame | None:
     apart = _apart(tables) if tables.workload.sends_positions else None
     if apart is None:
         return None
-    return unless_empty(apart.where("shared").select(*TRANSACTION, F.col("other").alias("tx")).distinct())
+    return tables.unless_empty(apart.where("shared").select(*TRANSACTION, F.col("other").alias("tx")).distinct())
 
 
 def _strays(tables: Tables) -> DataFrame | None:

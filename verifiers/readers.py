@@ -23,7 +23,6 @@ from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, OBSERVER, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place
-from onceproof.verifiers.evidence.spark import unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 CLAIM = "every record that the live observer read is unchanged at its offset when the run is at rest"
@@ -50,7 +49,7 @@ def inconsistent(tables: Tables) -> DataFrame | None:
     hidden = atomicity.aborted(tables)
     if hidden is not None:
         differ = differ.join(hidden, PLACE, "left_anti")
-    return unless_empty(differ.drop("hole", "at").dropDuplicates())
+    return tables.unless_empty(differ.drop("hole", "at").dropDuplicates())
 
 
 def _judge(tables: Tables) -> Judged:

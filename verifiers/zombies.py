@@ -28,7 +28,7 @@ from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position
-from onceproof.verifiers.evidence.spark import rows, small, unless_empty
+from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, over_earlier
 
 CLAIM = "no producer epoch and no group member committed anything after its successor had taken over"
@@ -42,7 +42,7 @@ def by_epoch(tables: Tables) -> DataFrame | None:
     Columns: those of `tables.log` with `first` renamed to offset, and `highest`, the highest epoch before the batch.
     """
     earlier = over_earlier(("topic", "partition", "producer_id"), "first")
-    return unless_empty(
+    return tables.unless_empty(
         tables.log.selectExpr("*", f"max(producer_epoch) {earlier} AS highest")
         .where("producer_epoch < highest AND fate = 'visible'")
         .withColumnRenamed("first", "offset")
@@ -56,7 +56,7 @@ def late_offsets(tables: Tables) -> DataFrame | None:
     They were committed by members that had a successor, or by producers of an older epoch.
     """
     found = [each for each in (_by_group(tables), _by_epoch_of_offsets(tables)) if each is not None]
-    return reduce(DataFrame.unionByName, found).distinct().persist() if found else None
+    return tables.gathered(reduce(DataFrame.unionByName, found).distinct()) if found else None
 
 
 def _by_epoch_of_offsets(tables: Tables) -> DataFrame | None:
@@ -68,7 +68,7 @@ def _by_epoch_of_offsets(tables: Tables) -> DataFrame | None:
     )
     earlier = over_earlier(("log", "producer_id"), "offset")
     late = everything.selectExpr("*", f"max(producer_epoch) {earlier} AS highest").where("producer_epoch < highest")
-    return unless_empty(tables.commits.where("fate = 'visible'").join(late.select(*epochs), epochs, "left_semi"))
+    return tables.unless_empty(tables.commits.where("fate = 'visible'").join(late.select(*epochs), epochs, "left_semi"))
 
 
 def _by_group(tables: Tables) -> DataFrame | None:
@@ -77,7 +77,7 @@ def _by_group(tables: Tables) -> DataFrame | None:
     owner = F.struct(*_OWNER)
     seen = tables.commits.where("fate = 'visible' AND worker IS NOT NULL")
     if tables.workload.wiring.assignment != "group":
-        return _by_incarnation(seen)
+        return _by_incarnation(tables, seen)
     following = seen.withColumn("before", F.lag(owner).over(order))
     turns = following.where(~F.col("before").eqNullSafe(owner))  # speed: further commits of one owner are no new turn
     late: list[tuple[int, int, int | None]] = []
@@ -103,17 +103,19 @@ def _by_group(tables: Tables) -> DataFrame | None:
         return None
     spans = small(tables.spark, late, "partition int, from bigint, until bigint")
     inside = seen.join(F.broadcast(spans), "partition").where("offset >= from AND (until IS NULL OR offset < until)")
-    return inside.drop("from", "until").persist()
+    return tables.gathered(inside.drop("from", "until"))
 
 
-def _by_incarnation(seen: DataFrame) -> DataFrame | None:
+def _by_incarnation(tables: Tables, seen: DataFrame) -> DataFrame | None:
     """Return the visible commits of transactions that came after one of a later incarnation of the same worker.
 
     A transaction that did so in one partition is a zombie's in all of its partitions. None if there are none.
     """
     earlier = over_earlier(("partition", "worker"), "offset")
     late = seen.selectExpr("*", f"max(incarnation) {earlier} AS latest").where("incarnation < latest")
-    return unless_empty(seen.join(late.select(*TRANSACTION).distinct(), TRANSACTION, "left_semi").select(*seen.columns))
+    return tables.unless_empty(
+        seen.join(late.select(*TRANSACTION).distinct(), TRANSACTION, "left_semi").select(*seen.columns)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

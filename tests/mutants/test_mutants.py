@@ -8,8 +8,14 @@ from pyspark.sql import SparkSession
 
 from onceproof.verifiers.evidence import spark as sessions
 from tests.mutants import damage
-from tests.mutants.catalogue import MUTANTS
 from tests.mutants.run import Packs, survivors
+
+pytestmark = pytest.mark.xdist_group("mutants")  # making them takes long, so one process does it, and begins with it
+
+
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> Packs:
+    return Packs(tmp_path_factory.mktemp("packs"))
 
 
 @pytest.fixture(scope="module")
@@ -18,16 +24,14 @@ def spark() -> Iterator[SparkSession]:
     sessions.stop()
 
 
-def test_no_mutant_survives(spark: SparkSession, tmp_path: Path) -> None:
-    packs = Packs(tmp_path)
+def test_no_mutant_survives(spark: SparkSession, packs: Packs) -> None:
     wrong = [each for pack in packs.each() for each in survivors(packs.judge(spark, pack))]
     assert [(each.name, wanted, each.unknown, found.findings, found.reasons) for each, wanted, found in wrong] == []
 
 
-def test_a_mutant_is_harmless_unknown_or_found() -> None:
+def test_a_mutant_is_harmless_unknown_or_found(packs: Packs) -> None:
     """What a mutant's text says is what is expected of it."""
-    for each in MUTANTS.values():
-        _, expected = each.make()
+    for each, expected in (mutant for _, made in packs.made for mutant in made):
         said = each.about.lower().removeprefix("ledger mode, ")
         assert each.harmless == (not expected and not each.unknown), each.name
         assert bool(each.unknown) == said.startswith("nothing is asserted"), each.name

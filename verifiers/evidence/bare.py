@@ -4,7 +4,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.verifiers.evidence.cached import cached
-from onceproof.verifiers.evidence.spark import unless_empty
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 
@@ -17,7 +16,9 @@ def batches(tables: Tables) -> DataFrame | None:
     if not tables.workload.claim.transactional:  # speed: nothing asks then
         return None
     found = tables.log.where("NOT transactional")  # a marker is transactional
-    return unless_empty(found.where(F.col("topic").isin(*tables.workload.topics)))  # speed: workers write no others
+    return tables.unless_empty(
+        found.where(F.col("topic").isin(*tables.workload.topics))
+    )  # speed: workers write no others
 
 
 @cached
@@ -27,14 +28,14 @@ def outputs(tables: Tables) -> DataFrame | None:
     None as well if the pipeline does not claim to write its outputs in transactions.
     """
     found = batches(tables)
-    return None if found is None else unless_empty(tables.outputs.join(offsets(found), PLACE, "left_semi"))
+    return None if found is None else tables.unless_empty(tables.outputs.join(offsets(found), PLACE, "left_semi"))
 
 
 def between(tables: Tables) -> DataFrame | None:
     """Return the offsets (`PLACE`) of the intermediate topic that are in no transaction; None if there are none."""
     found = batches(tables)
     middle = tables.workload.intermediate_topic
-    return None if found is None else unless_empty(offsets(found).where(F.col("topic") == middle))
+    return None if found is None else tables.unless_empty(offsets(found).where(F.col("topic") == middle))
 
 
 def offsets(batches: DataFrame) -> DataFrame:

@@ -40,7 +40,7 @@ def outputs(tables: Tables) -> DataFrame | None:
     if lost is not None:
         either = lost.select("number").unionAll(lost.select(F.col("found").alias("number"))).distinct()
         frames.append(tables.outputs.join(either, "number", "left_semi").select(*PLACE, "number"))
-    return reduce(DataFrame.unionByName, frames).persist() if frames else None
+    return tables.gathered(reduce(DataFrame.unionByName, frames)) if frames else None
 
 
 @cached
@@ -49,7 +49,7 @@ def standing(tables: Tables) -> DataFrame:
     explained = outputs(tables)
     if explained is None:
         return tables.outputs
-    return tables.outputs.join(explained.select(*PLACE).distinct(), PLACE, "left_anti").persist()
+    return tables.gathered(tables.outputs.join(explained.select(*PLACE).distinct(), PLACE, "left_anti"))
 
 
 def _spans(tables: Tables, torn: DataFrame) -> DataFrame:

@@ -220,15 +220,6 @@ def let_go(spark: SparkSession) -> None:
     gc.collect()
 
 
-def unless_empty(frame: DataFrame) -> DataFrame | None:
-    """Return the frame, persisted in memory; None if it has no rows."""
-    kept = frame.persist()
-    if kept.isEmpty():
-        kept.unpersist()
-        return None
-    return kept
-
-
 _ROWS_AT_ONCE = 10_000
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
 

@@ -17,7 +17,7 @@ from onceproof.verifiers import inputs
 from onceproof.verifiers.evidence import causes, fingerprints, modelled, views
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.causes import KEY
-from onceproof.verifiers.evidence.spark import rows, unless_empty
+from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import Tables
 
 _PAYLOAD = [*KEY, "digest", "partition"]
@@ -74,7 +74,7 @@ def suspects(tables: Tables) -> DataFrame | None:
     names = ("from_p", "from_o", "told_p", "told_o")
     together = should.unionAll(there).groupBy(*_PAYLOAD)
     one_input = " AND ".join(f"lowest_{name} = {name}" for name in names)
-    return unless_empty(
+    return tables.unless_empty(
         together.agg(
             F.sum("due").alias("due"),
             *(F.min(name).alias(f"lowest_{name}") for name in names),
@@ -172,4 +172,4 @@ def without_suspects(tables: Tables, outputs: DataFrame) -> DataFrame:
     if wrong is None:
         return outputs
     same = F.expr("o.topic = s.topic AND o.number <=> s.number")
-    return outputs.alias("o").join(wrong.alias("s"), same, "left_anti").persist()
+    return tables.gathered(outputs.alias("o").join(wrong.alias("s"), same, "left_anti"))

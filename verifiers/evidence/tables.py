@@ -232,7 +232,7 @@ class Tables(Facts):
         return {e["partition"]: e["offset"] for e in self.facts["positions"] if e["topic"] == self.input_topic}
 
     def gathered(self, frame: DataFrame) -> DataFrame:
-        """Keep a frame in memory that is much smaller than the outputs.
+        """Keep a frame in memory that is smaller than the outputs.
 
         In a small run it becomes a single partition, so that grouping, ordering and joining it take one task and no
         exchange, and a checkpoint, so that queries on it do not plan its origin again. Executors of other processes may
@@ -242,6 +242,14 @@ class Tables(Facts):
             return frame.persist()
         whole = frame.coalesce(1)
         return whole.localCheckpoint(eager=False) if self._in_one_process else whole.persist()  # speed
+
+    def unless_empty(self, frame: DataFrame) -> DataFrame | None:
+        """Return the frame, kept in memory as by `gathered`; None if it has no rows."""
+        kept = self.gathered(frame)
+        if not kept.isEmpty():
+            return kept
+        kept.unpersist()
+        return None
 
     def few(self, frame: DataFrame) -> DataFrame:
         """Mark a frame as the side of a join, with a gathered frame, from which the hash table is built.
