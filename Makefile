@@ -1,6 +1,5 @@
 # `make chaos` runs the main scenario and prints its verdict and the path of its report. `make test` runs the unit tests,
-# the mutants and the chaos tests: chaos tests in one process, and the others in another one beside it. Both begin with
-# `make setup`, which installs what is missing, and nothing the next time.
+# the mutants and the chaos tests. Both begin with `make setup`, which installs what is missing, and nothing the next time.
 
 VENV := .venv/bin
 # The folder of the scripts in a checkout, or in an unpacked source distribution.
@@ -16,7 +15,8 @@ chaos: setup
 
 test: setup
 	@bash $(CI)/browser.sh
-	$(VENV)/pytest -n 2 --dist loadgroup tests/unit tests/mutants tests/chaos -m "not long" $(if $(SEED),--chaos-seed=$(SEED))
+	$(VENV)/pytest -n 2 --dist loadgroup tests/unit tests/mutants -m "not long"
+	$(VENV)/pytest tests/chaos -m "not long" $(if $(SEED),--chaos-seed=$(SEED))
 
 unit: tools
 	$(VENV)/pytest tests/unit

@@ -16,9 +16,8 @@ def batches(tables: Tables) -> DataFrame | None:
     if not tables.workload.claim.transactional:  # speed: nothing asks then
         return None
     found = tables.log.where("NOT transactional")  # a marker is transactional
-    return tables.unless_empty(
-        found.where(F.col("topic").isin(*tables.workload.topics))
-    )  # speed: workers write no others
+    found = found.where(F.col("topic").isin(*tables.workload.topics))  # speed: workers write no others
+    return tables.unless_empty(found)
 
 
 @cached
