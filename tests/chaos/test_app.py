@@ -312,7 +312,9 @@ def test_a_place_that_is_not_found_again_loses_inputs(chaos: Chaos, monkeypatch:
     loaded = described("confluent-kafka", "assigned.toml", monkeypatch)
     assert loaded.app is not None
     app = loaded.app.model_copy(update={"env": {**loaded.app.env, "BROKEN": "no-place"}})
-    assert found(chaos.run(loaded.model_copy(update={"app": app}))) == ("invalid", {"lost"}, [])
+    slower = loaded.workload.model_copy(update={"records_per_s": 600})  # inputs still come when it has started again
+    broken = loaded.model_copy(update={"app": app, "workload": slower})
+    assert found(chaos.run(broken)) == ("invalid", {"lost"}, [])
 
 
 @pytest.mark.long

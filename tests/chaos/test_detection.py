@@ -151,7 +151,7 @@ def test_outputs_deleted_before_collect_are_not_called_lost(chaos: Chaos) -> Non
     ("broken", "cls"),
     [
         ("SKIPS_ONE", "lost"),
-        ("DOUBLES_ONE", "duplicate"),
+        pytest.param("DOUBLES_ONE", "duplicate", marks=pytest.mark.long),
         pytest.param("SKIPS_FIRST", "lost", marks=pytest.mark.long),
         pytest.param("DOUBLES_FIRST", "duplicate", marks=pytest.mark.long),
     ],
@@ -212,7 +212,7 @@ def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_fou
             {"name": "kill-worker", "target": "worker-0", "when": {"worker": 0, "phase": "begun", "count": 9_999}},
             "never happened",
         ),
-        (
+        pytest.param(
             {
                 "name": "zombie",
                 "when": {"worker": 0, "phase": "produced", "count": 4},
@@ -221,6 +221,7 @@ def test_one_record_skipped_in_the_transaction_that_was_open_at_the_fault_is_fou
                 "lasts_s": 1,
             },
             "never taken for dead",
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -236,6 +237,7 @@ def test_a_fault_without_effect_makes_the_run_vacuous(
 
 
 @pytest.mark.chaos
+@pytest.mark.long
 def test_same_scenario_and_seed_same_plan_and_same_faults(chaos: Chaos) -> None:
     """Two runs have equal plans, and each fault hits the same role, worker, phase and count."""
     raw = quiet_scenario().model_dump(exclude={"faults"}) | {

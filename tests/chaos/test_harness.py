@@ -80,6 +80,7 @@ def another_home(folder: Path) -> Path:
 
 
 @pytest.mark.chaos
+@pytest.mark.long
 def test_two_clusters_of_two_homes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The specs differ from each other and from that of the session's cluster, so that two new clusters start."""
     first, second = (ClusterSpec(settings={"num.io.threads": count}) for count in (5, 6))

@@ -164,6 +164,7 @@ def refused(code: str, *arguments: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_folder_that_is_not_shared_is_refused(master: str, tmp_path: Path) -> None:
     check = "executors.check_folder(spark.session(sys.argv[1]), Path(sys.argv[2]))"
     said = refused(check, master, str(tmp_path))

@@ -220,6 +220,14 @@ def let_go(spark: SparkSession) -> None:
     gc.collect()
 
 
+def unless_empty(kept: DataFrame) -> DataFrame | None:
+    """Return a frame that is kept in memory; None, and it is kept no longer, if it has no rows."""
+    if not kept.isEmpty():
+        return kept
+    kept.unpersist()
+    return None
+
+
 _ROWS_AT_ONCE = 10_000
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
 

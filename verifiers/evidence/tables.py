@@ -34,7 +34,7 @@ from onceproof.harness.record.tables import (
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.facts import Facts
-from onceproof.verifiers.evidence.spark import compile_stages, rows, small
+from onceproof.verifiers.evidence.spark import compile_stages, rows, small, unless_empty
 
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by few Spark tasks that are not compiled
 TRANSACTION = ["worker", "incarnation", "transaction"]
@@ -245,11 +245,7 @@ class Tables(Facts):
 
     def unless_empty(self, frame: DataFrame) -> DataFrame | None:
         """Return the frame, kept in memory as by `gathered`; None if it has no rows."""
-        kept = self.gathered(frame)
-        if not kept.isEmpty():
-            return kept
-        kept.unpersist()
-        return None
+        return unless_empty(self.gathered(frame))
 
     def few(self, frame: DataFrame) -> DataFrame:
         """Mark a frame as the side of a join, with a gathered frame, from which the hash table is built.
