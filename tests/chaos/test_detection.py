@@ -336,7 +336,7 @@ def test_spark_is_killed_while_topics_are_read_and_while_the_run_is_judged(
 ) -> None:
     """It is started again, and reads what it had not written whole. The second time, that is the reason of the verdict,
     and the next verdict takes the results of the checks that were done."""
-    monkeypatch.setattr(paths, "verdicts_dir", lambda: tmp_path)  # other tests judge folders at the same time
+    monkeypatch.setattr(paths, "verdicts_dir", lambda: tmp_path)  # other processes may judge folders meanwhile
     run = chaos.start(quiet_scenario())
 
     def left() -> list[Path]:

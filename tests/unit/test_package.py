@@ -277,6 +277,7 @@ def test_a_project_without_chaos_tests_sees_nothing_of_it(site: Path, project: P
     assert "--chaos" not in done.stdout
 
 
+_IN_GROUPS = ("-n2", "--dist", "loadgroup", "-p", "xdist.plugin")
 _TOGETHER = """
 import os
 
@@ -295,7 +296,7 @@ def test_of_chaos(number, request):
 
 def test_chaos_tests_run_in_one_process_beside_others(site: Path, project: Path) -> None:
     (project / "test_it.py").write_text(_TOGETHER)
-    done = run(site, project, *_PYTEST, "-n2", "--dist", "loadgroup", "-p", "xdist.plugin")
+    done = run(site, project, *_PYTEST, *_IN_GROUPS)
     assert "4 failed, 6 passed" in done.stdout
     [told] = set(re.findall(r"^gw\d \d+$", done.stdout, re.MULTILINE))
     [_, seed] = told.split()
@@ -304,7 +305,7 @@ def test_chaos_tests_run_in_one_process_beside_others(site: Path, project: Path)
 
 def test_chaos_tests_are_not_spread_over_groups(site: Path, project: Path) -> None:
     (project / "test_it.py").write_text(f'{_TOGETHER}\npytestmark = pytest.mark.xdist_group("mine")\n')
-    done = run(site, project, *_PYTEST, "-n2", "--dist", "loadgroup", "-p", "xdist.plugin")
+    done = run(site, project, *_PYTEST, *_IN_GROUPS)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert done.stderr.strip().startswith("ERROR: chaos tests share clusters") and done.stderr.strip().count("\n") == 0
 
@@ -318,10 +319,7 @@ def test_the_plugin_is_light(site: Path, project: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (
-            ("-n1", "-p", "xdist.plugin"),
-            "chaos tests share clusters and cannot run in parallel under pytest-xdist",
-        ),
+        (("-n1", "-p", "xdist.plugin"), "chaos tests share clusters and cannot run in parallel under pytest-xdist"),
         (("--chaos-kafka", "4.1"), "--chaos-kafka: kafka version '4.1': allowed: "),
     ],
 )
