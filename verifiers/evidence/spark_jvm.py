@@ -15,8 +15,10 @@ from typing import Any
 
 from onceproof.harness.base import paths
 
-FEW = 5_000_000  # records, up to which a verdict takes less time if HotSpot does not optimize the code
-# A small verdict executes most code a few times only. With two cores, optimizing it takes longer than all of the rest.
+FEW = 1_000_000  # records, up to which a verdict takes less time if HotSpot does not optimize the code
+# A small verdict executes most code a few times only. With two cores, optimizing it takes longer than all of the rest:
+# 400,000 records were first judged in 31 s without, in 44 s with it, and in 6 to 8 s with either from the third verdict
+# on. 4,000,000 records took 47 and 46 s, and then 23 and 16 s.
 # (Without the optimizing compiler, HotSpot reserves 48 MB for compiled code, which is too little.)
 _OF_FEW = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 # In a large one the hot code is called for each row, so it still reaches these thresholds. (HotSpot's defaults: 5000,
