@@ -4,7 +4,7 @@
     name = "zombie"
     when = { worker = 0, phase = "produced", count = 20 }
     past = ["session"]               # default; "transaction": the coordinator has aborted its transaction
-    fenced = "generation"            # or "epoch", "either", or "never"
+    fenced = "generation"            # or "epoch", "either", "any", or "never"
     lasts_s = 60                     # default: deadline for each of the time-outs to take effect
 
 The worker is resumed when every time-out in `past` has taken effect: for `session`, the group has given its partitions
@@ -17,8 +17,9 @@ must then meet:
                  (KIP-447), and the zombie's commit succeeds; or stopped after its commit: it joins its group again;
                  or stopped before its offsets are sent, by a client that sends no generation with them: its successor
                  commits, and then the zombie commits the same inputs once more
-    either       one of both: other faults may delay a worker past its transaction's time-out as well
-    any          one of both, or its client gives the transaction up, since that has timed out there as well
+    either       the worker is fenced by generation or by epoch; for scenarios whose other faults may delay it past its
+                 transaction's time-out as well
+    any          as `either`, or the client itself aborts the transaction, because it has timed out there too
     epoch        past its transaction's time-out, or past its session where a successor initialises the same
                  transactional id: the producer epoch was raised, and its requests are refused with a fatal error
                  (KIP-98)

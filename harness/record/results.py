@@ -134,7 +134,8 @@ class Results:
     - `level`: the level of proof, 0 to 2.
     - `classes`: how far each class of anomaly was judged; empty if the run ended early.
     - `lints`: what is unsafe in the clients' requests; null if these were not recorded.
-    - `issue`, `result`: the bug of a scenario about one, and whether it was proved or refuted; otherwise empty.
+    - `issue`: the bug that the scenario reproduces, such as KAFKA-17754; empty if there is none.
+    - `result`: whether the bug was `proved` or `refuted`; empty if neither, or if there is none.
     - `schema_version`: the version of this document.
     """
 

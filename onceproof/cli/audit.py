@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from onceproof.cli import machine, terminal
+from onceproof.cli import machine, terminal, values
 from onceproof.harness.base.errors import BadInput, HarnessError, in_a_line
 from onceproof.harness.base.progress import Progress
 
@@ -39,11 +39,7 @@ def add(subcommands: Any) -> None:
         "--stopped", action="store_true", help="the brokers did not run when the directories were copied"
     )
     machine.add_json(audit, "findings, reasons and transactional ids")
-    audit.add_argument(
-        "--spark-master",
-        default="local[2]",
-        help="Spark master whose executors read the logs, at the same paths (default: local[2])",
-    )
+    values.add_spark_master(audit, "whose executors read the logs, at the same paths")
     audit.add_argument("--quiet", action="store_true", help="print the verdict only")
     audit.set_defaults(command=command)
 

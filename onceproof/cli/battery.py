@@ -25,13 +25,13 @@ def add(subcommands: Any) -> None:
     battery.add_argument("--only", action="append", default=[], metavar="PLAN", help="try this plan; may be repeated")
     battery.add_argument("--print", action="store_true", help="print the scenarios of the runs, and run nothing")
     battery.add_argument("--kafka", metavar="VERSION", help="a release such as 4.1.2 (default: the scenario's)")
-    battery.add_argument("--seed", type=values.seed, default=1, help="seed of the first run (default: 1)")
+    battery.add_argument("--seed", type=values.seed, metavar="N", default=1, help="seed of the first run (default: 1)")
     battery.add_argument(
         "--runs", type=Path, default=Path("runs/battery"), help="parent of the runs' folders (default: runs/battery)"
     )
     battery.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
     battery.add_argument("--quiet", action="store_true", help="print one line for each run, and the page")
-    battery.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    values.add_spark_master(battery)
     battery.set_defaults(command=command)
 
 

@@ -61,7 +61,7 @@ def add(subcommands: Any) -> None:
         help="compression.type of the producers that fill the topics of verify (default: none)",
     )
     bench.add_argument("--quiet", action="store_true", help="print the table only")
-    bench.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    values.add_spark_master(bench)
     bench.set_defaults(command=command)
 
 

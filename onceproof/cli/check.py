@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from onceproof.cli import values
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Scenario
@@ -23,7 +24,7 @@ def add(subcommands: Any) -> None:
     check.add_argument(
         "scenarios", type=Path, nargs="+", help="TOML files, folders of them, or names that `onceproof list` shows"
     )
-    check.add_argument("--spark-master", default="local[2]", help="Spark master that analyses SQL (default: local[2])")
+    values.add_spark_master(check, "that analyses SQL")
     check.set_defaults(command=run)
 
 

@@ -49,7 +49,10 @@ def add(subcommands: Any) -> None:
     )
     matrix.add_argument("--count", type=values.positive, default=1, metavar="N", help="run each cell N times")
     matrix.add_argument(
-        "--seed", type=values.seed, help="seed of the first run, incremented for each later run (default: random)"
+        "--seed",
+        type=values.seed,
+        metavar="N",
+        help="seed of the first run, incremented for each later run (default: random)",
     )
     machine.add_options(matrix, "the cells")
     matrix.add_argument(
@@ -64,7 +67,7 @@ def add(subcommands: Any) -> None:
     matrix.add_argument("--dry-run", action="store_true", help="print the cells and run none")
     matrix.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the matrix's folder (default: runs)")
     matrix.add_argument("--quiet", action="store_true", help="print the table only")
-    matrix.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    values.add_spark_master(matrix)
     matrix.set_defaults(command=command)
 
 

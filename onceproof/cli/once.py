@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onceproof.cli import scenarios
+from onceproof.cli import scenarios, values
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.model import scenario
 from onceproof.harness.model.scenario import Expect, Scenario
@@ -24,7 +24,7 @@ def add_options(command: argparse.ArgumentParser, *, quiet: str) -> None:
     command.add_argument("--keep", action="store_true", help="leave the cluster up for the next run")
     command.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the run's folder (default: runs)")
     command.add_argument("--quiet", action="store_true", help=quiet)
-    command.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    values.add_spark_master(command)
 
 
 def once(options: argparse.Namespace, loaded: Scenario, *, command: str) -> tuple[Results, Path]:

@@ -111,12 +111,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of a command. Raises SystemExit after `--help` and for options that are refused."""
     options, unknown = parser().parse_known_args(arguments)
     if unknown:
-        known = [name for action in options.parser._actions for name in _names(action)]
+        known = [name for action in options.parser._actions for name in action.option_strings]
         wrong = next((each.partition("=")[0] for each in unknown if each.startswith("-")), "")
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion(wrong, known)}")
     return options
-
-
-def _names(action: argparse.Action) -> Sequence[str]:
-    """Return the names of an option that `--help` shows; none for an argument that is no option."""
-    return () if action.help == argparse.SUPPRESS else action.option_strings

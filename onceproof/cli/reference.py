@@ -244,7 +244,7 @@ class _PytestOptions:
 def _options(parser: argparse.ArgumentParser) -> str:
     rows = []
     for action in parser._actions:
-        if action.help == argparse.SUPPRESS or isinstance(action, argparse._HelpAction):
+        if isinstance(action, argparse._HelpAction):
             continue
         says, _, told = (action.help or "").removesuffix(")").partition("(default: ")
         default = told or ("" if action.nargs == 0 else _default(action.default).replace('"', ""))

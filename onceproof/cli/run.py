@@ -27,14 +27,19 @@ def add(subcommands: Any) -> None:
     run = subcommands.add_parser("run", help="run a scenario")
     run.add_argument("scenario", type=Path, help="a TOML file, a folder of them, or a name that `onceproof list` shows")
     run.add_argument(
-        "--seed", type=values.seed, help="seed of the first run, incremented for each later run (default: random)"
+        "--seed",
+        type=values.seed,
+        metavar="N",
+        help="seed of the first run, incremented for each later run (default: random)",
     )
     run.add_argument(
         "--kafka",
         metavar="VERSION",
         help=f"a release such as 4.1.2, 4.1.x, latest or latest-1 (default: the scenario's, or {DEFAULT_KAFKA})",
     )
-    run.add_argument("--client", type=values.client, help="librdkafka, java, or one version of these: java==3.9.2")
+    run.add_argument(
+        "--client", type=values.client, metavar="CLIENT", help="librdkafka, java, or one version of these: java==3.9.2"
+    )
     run.add_argument(
         "--feature",
         type=values.level,
@@ -61,9 +66,7 @@ def add(subcommands: Any) -> None:
     run.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the run's folder (default: runs)")
     run.add_argument("--quiet", action="store_true", help="print the verdict only")
     machine.add_options(run, "the runs with their results")
-    run.add_argument(
-        "--spark-master", default="local[2]", help="Spark master for collecting and judging (default: local[2])"
-    )
+    values.add_spark_master(run)
     run.set_defaults(command=command)
 
 

@@ -19,7 +19,11 @@ def add(subcommands: Any) -> None:
     serve = subcommands.add_parser("serve", help="show the runs of a folder in a browser on this machine")
     serve.add_argument("folder", type=Path, nargs="?", default=Path("runs"), help="the folder (default: runs)")
     serve.add_argument(
-        "--port", type=values.between(0, 65_535), default=_PORT, help=f"port; 0 takes a free one (default: {_PORT})"
+        "--port",
+        type=values.between(0, 65_535),
+        metavar="N",
+        default=_PORT,
+        help=f"port; 0 takes a free one (default: {_PORT})",
     )
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     serve.add_argument(

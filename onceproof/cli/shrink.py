@@ -35,7 +35,7 @@ def add(subcommands: Any) -> None:
         )
         each.add_argument("--runs", type=Path, default=Path("runs"), help="parent of the runs' folder (default: runs)")
         each.add_argument("--quiet", action="store_true", help="print one line for each run, and the result")
-        each.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+        values.add_spark_master(each)
     replay.add_argument(
         "--failures", type=values.positive, default=3, metavar="N", help="stop after so many failures (default: 3)"
     )

@@ -29,17 +29,24 @@ def add(subcommands: Any) -> None:
         help="run for so long, judge each run while the next one is executed, and stop at the first finding",
     )
     soak.add_argument(
-        "--seed", type=values.seed, default=1, help="seed of the first run, incremented for each later run (default: 1)"
+        "--seed",
+        type=values.seed,
+        metavar="N",
+        default=1,
+        help="seed of the first run, incremented for each later run (default: 1)",
     )
     soak.add_argument(
         "--runs", type=Path, default=Path("runs/soak"), help="parent of the runs' folders (default: runs/soak)"
     )
     soak.add_argument(
-        "--resume", type=Path, metavar="FOLDER", help="continue the soak in this folder, after the runs that it has"
+        "--resume",
+        type=Path,
+        metavar="FOLDER",
+        help="continue the soak in this folder, after the runs that it has; not with --hours",
     )
     soak.add_argument("--quiet", action="store_true", help="print one line for each run, and the summary")
     machine.add_options(soak, "the soak")
-    soak.add_argument("--spark-master", default="local[2]", help=argparse.SUPPRESS)
+    values.add_spark_master(soak)
     soak.set_defaults(command=command)
 
 

@@ -24,6 +24,13 @@ def between(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def add_spark_master(parser: argparse.ArgumentParser, what: str = "that collects and judges") -> None:
+    """Add the option `--spark-master` to the parser of a command; `what` says what the command needs it for."""
+    parser.add_argument(
+        "--spark-master", default="local[2]", metavar="URL", help=f"Spark master {what} (default: local[2])"
+    )
+
+
 positive, records, seed = between(1, 100_000), between(1, 1_000_000_000), between(0, 2**63 - 1)
 number = between(0, 10**12 - 1)
 

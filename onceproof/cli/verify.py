@@ -24,7 +24,7 @@ def add(subcommands: Any) -> None:
     verify.add_argument(
         "run", type=values.place, help="a run's folder, or the URI of one, such as s3a://bucket/runs/copy-1"
     )
-    verify.add_argument("--spark-master", default="local[2]", help="Spark master that judges (default: local[2])")
+    values.add_spark_master(verify, "that judges")
     verify.add_argument(
         "--storage",
         type=values.uri,

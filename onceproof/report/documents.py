@@ -42,10 +42,12 @@ class JudgedRun:
 class SoakDocument:
     """A soak.
 
-    - `valid`, `unknown`, `invalid`: the numbers of runs with these verdicts.
+    - `valid`: the number of valid runs.
+    - `unknown`: the number of unknown runs.
+    - `invalid`: the number of invalid runs.
     - `bound`: the upper bound on the probability of a violation in a run, with 95% confidence; null if a run was
       invalid, or if none was valid.
-    - `held`: whether nothing was found, and at most one run in ten was unknown.
+    - `held`: whether no run, and no audit of the logs of one, was invalid, and at most one run in ten was unknown.
     - `runs`: a table for each run, as in soak.json.
     - `schema_version`: the version of this document.
     """

@@ -20,9 +20,9 @@ from onceproof.harness.record.events import FaultTarget
 _COLUMNS = "| scenario | what it shows | pipeline | faults | expected | s |\n|---|---|---|---|---|---|"
 _HEAD = """# Catalogue
 
-These are the scenarios that come with onceproof (`onceproof list --page FILE --runs FOLDER` writes this page). The
-column s has the seconds from the end of the previous run to the end of this one, on a cluster that was already up; it
-is the median if the scenario ran more than once.
+These are the scenarios that come with onceproof (`onceproof list --page FILE --runs FOLDER` writes this page). Column
+s has the seconds of one run on a cluster that was already up, from the end of the run before it: the median, if the
+scenario ran more than once.
 """
 _ERRORS_HEAD = """
 ## Errors of fenced workers

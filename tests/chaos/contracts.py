@@ -268,9 +268,11 @@ def party(cluster: Cluster, client: str) -> Iterator[Party]:
 
 _HEAD = """# Contracts
 
-What the documentation of Kafka and of its clients, and the KIPs that are named, promise for a configuration, and what
-was observed on a real cluster (`python -m tests.chaos.contracts FILE` tries all of it and writes this page). The Java
-client is that of Kafka 4.3.1, and librdkafka that of the confluent-kafka release in `requirements.lock`.
+Each row is one promise that the documentation of Kafka or of a client, or a KIP, makes for a configuration. It was
+tried with the client and the brokers of the row. The last column has the error that the client reported, whether it
+calls the error abortable or fatal, and the call that raised it. `python -m tests.chaos.contracts FILE` tries all of
+them and writes this page. The Java client is that of Kafka 4.3.1, and librdkafka that of the confluent-kafka release in
+`requirements.lock`.
 
 | contract | client | brokers | observed |
 |---|---|---|---|

@@ -71,11 +71,6 @@ def test_bash_offers_commands_options_scenarios_and_files(offers: Offers) -> Non
     assert offers("onceproof completion ") == {"bash", "zsh", "fish"}
 
 
-def test_no_option_is_offered_that_help_does_not_show(offers: Offers) -> None:
-    assert "--spark-master" in offers("onceproof run x --")
-    assert "--spark-master" not in offers("onceproof matrix x --")
-
-
 @pytest.mark.parametrize("shell", completion._SHELLS)
 def test_every_shell_gets_every_command_and_scenario(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     script = printed(capsys, shell)
@@ -96,10 +91,7 @@ def test_every_shell_gets_every_command_and_scenario(shell: str, capsys: pytest.
         ("run x --mode ful", "; did you mean full?; see `onceproof run --help`"),
         ("completion bsh", "; did you mean bash?; see `onceproof completion --help`"),
         ("run x --bogus", "unrecognized arguments: --bogus; see `onceproof run --help`"),
-        (
-            "matrix x --spark-mastre local",
-            "unrecognized arguments: --spark-mastre local; see `onceproof matrix --help`",
-        ),
+        ("soak --spark-mastre x", "--spark-mastre; did you mean --spark-master?; see `onceproof soak --help`"),
         ("runs x", "unrecognized arguments: x; see `onceproof runs --help`"),
     ],
 )
