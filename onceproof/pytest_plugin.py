@@ -240,7 +240,7 @@ class Chaos:
         """The verdict with its findings and reasons, the report, and the command that repeats the run."""
         lines = [f"{results.name}: {results.headline} ({results.expectation})"]
         for finding in results.findings:
-            lines.append(f"  {finding.cls} × {finding.count}: {finding.says}")
+            lines.append(f"  {finding.line}")
             lines += [f"    {s['topic']}/{s['partition']} offset {s['offset']}" for s in list(finding.samples)[:3]]
         lines += [f"  {reason.kind}: {reason.says}" for reason in results.reasons]
         return "\n".join([*lines, f"  report: {self.folder / 'report.html'}", f"  repeat: {results.command}"])

@@ -53,6 +53,11 @@ class Finding:
     says: str
     samples: Sequence[dict[str, Any]] = ()
 
+    @property
+    def line(self) -> str:
+        """The finding in one line: `duplicate × 1,940: outputs belong to …`."""
+        return f"{self.cls} × {self.count:,}: {self.says}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:

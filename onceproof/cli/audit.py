@@ -103,7 +103,7 @@ def _print(done: Audit, *, quiet: bool) -> None:
         return
     console.print(", ".join(f"{count:,} {unit}" for unit, count in done.compared.items()))
     for finding in done.findings:
-        console.print(escape(f"{finding.cls} × {finding.count}: {finding.says}"))
+        console.print(escape(finding.line))
         for sample in finding.samples[:_SHOWN]:
             place = f"{sample['topic']}/{sample['partition']} offset {sample['offset']}"
             rest = {key: value for key, value in sample.items() if key not in ("topic", "partition", "offset")}

@@ -118,7 +118,7 @@ def print_results(results: Results) -> None:
     said = f"[bold {colours[results.verdict]}]{headline}[/]  ({expectation})"
     console.print(said, soft_wrap=True)
     for finding in results.findings:
-        console.print(shown(f"  {finding.cls} × {finding.count}: {finding.says}"), markup=False, soft_wrap=True)
+        console.print(shown(f"  {finding.line}"), markup=False, soft_wrap=True)
         for sample in list(finding.samples)[:3]:
             where = f"{sample['topic']}/{sample['partition']} offset {sample['offset']}"
             number = f", input number {sample['number']}" if "number" in sample else ""
@@ -126,7 +126,7 @@ def print_results(results: Results) -> None:
     for reason in results.reasons:
         console.print(shown(f"  {reason.kind}: {reason.says}"), markup=False, soft_wrap=True)
     for lint in results.lints or ():
-        console.print(shown(f"  lint {lint.name} × {lint.count}: {lint.says}"), markup=False, soft_wrap=True)
+        console.print(shown(f"  lint {lint.name} × {lint.count:,}: {lint.says}"), markup=False, soft_wrap=True)
     counts = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in results.counts.items())
     console.print(counts, markup=False, soft_wrap=True)
 

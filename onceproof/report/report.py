@@ -176,6 +176,6 @@ def _case(results: Results) -> Case:
     """Return the test case of a run, which fails if the result is not as expected."""
     if results.as_expected:
         return Case(name=results.name)
-    lines = [f"{finding.cls} × {finding.count}: {finding.says}" for finding in results.findings]
+    lines = [finding.line for finding in results.findings]
     lines += [f"{reason.kind}: {reason.says}" for reason in results.reasons]
     return Case(name=results.name, failure=results.expectation, text="\n".join(lines))
