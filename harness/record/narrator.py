@@ -21,6 +21,7 @@ client begins the next one; it is `info` then. What cannot be seen is what a wor
 where the previous one of the same process ended.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,12 @@ _PRODUCE, _OFFSET_COMMIT, _OFFSET_FETCH = 0, 8, 9
 _INIT_PRODUCER_ID, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TXN, _TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS
 _RETRIABLE = (14, 15, 16, 51)
+# Errors with which a coordinator refuses offsets before it appends them: OFFSET_METADATA_TOO_LARGE,
+# COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS,
+# TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
+# CONCURRENT_TRANSACTIONS, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, FENCED_INSTANCE_ID, PRODUCER_FENCED,
+# FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH, TRANSACTION_ABORTABLE
+_NOT_APPENDED = (12, 14, 16, 22, 25, 27, 29, 30, 47, 48, 51, 53, 82, 90, 110, 113, 120)
 _NONE = 0
 Emit = Callable[[int, dict[str, Any]], None]
 Place = tuple[str, int]
@@ -48,7 +55,10 @@ class _Transaction:
     incarnation: int
     number: int
     positions: dict[int, int] = field(default_factory=dict)
+    sent: float | None = None  # when it sent offsets last
+    waiting: Counter[tuple[Any, ...]] = field(default_factory=Counter)  # offsets that were sent and not refused
     outputs: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    acknowledged: set[tuple[Any, ...]] = field(default_factory=set)
     invoked: bool = False
     committed: bool = False
     ended: bool = False
@@ -73,9 +83,11 @@ class Narrator:
 
     `read` maps a worker to the topic that it reads. Requests and responses are taken in the order of their times.
 
-    `batches` maps each batch that was sent (producer id, epoch, topic, partition, base sequence) to the transaction
-    (worker, incarnation, number) that sent it first; `positions` maps what was sent as a committed offset (producer id,
-    epoch, partition, offset) to the transactions that sent it, in their order. `members` maps a worker to its member
+    `batches` maps each place of a batch that was sent (producer id, epoch, topic, partition, base sequence) to the CRCs
+    that were sent there, each with the transaction (worker, incarnation, number) that sent it first: a client gives a
+    sequence number again if the broker refused the batch. `positions` maps what was sent as a committed offset
+    (producer id, epoch, partition, offset) to the transactions that sent it and were not refused, in their order.
+    `members` maps a worker to its member
     ids in its group, and `transactional_ids` to the id of its last transaction.
     """
 
@@ -83,7 +95,7 @@ class Narrator:
         self._read, self._emit, self._transactional = read, emit, transactional
         self._processes: dict[int, _Process] = {}  # the latest one of each worker
         self._all: dict[tuple[int, int], _Process] = {}
-        self.batches: dict[tuple[Any, ...], Owner] = {}
+        self.batches: dict[tuple[Any, ...], dict[int | None, Owner]] = {}
         self.positions: dict[tuple[Any, ...], list[Owner]] = {}
         self.members: dict[int, set[str]] = {}
         self.transactional_ids: dict[int, str] = {}
@@ -177,7 +189,7 @@ class Narrator:
         elif row["api"] == _PRODUCE:
             _acknowledged(transaction, body, response)
         elif row["api"] == _TXN_OFFSET_COMMIT:
-            self._positions(transaction, body)
+            self._offsets_answered(transaction, body, response)
         elif row["api"] == _END_TXN and not transaction.ended:
             code = response.get("errorCode", _NONE)
             if code == _NONE:
@@ -191,7 +203,7 @@ class Narrator:
             return None
         if api in (_PRODUCE, _ADD_PARTITIONS, _ADD_OFFSETS, _TXN_OFFSET_COMMIT):
             begun = self._begun(process, name, at)
-            self._note(begun, api, body)
+            self._note(begun, api, body, at)
             return begun
         current = process.open.get(name)
         if api == _INIT_PRODUCER_ID and current is not None and not body.get("keepPreparedTxn"):
@@ -202,7 +214,8 @@ class Narrator:
         if current is not None and not current.invoked:
             current.invoked, current.committed = True, body["committed"]
             if current.committed:
-                self._tell(process, at, "invoke", **_whole(process, current), outputs=dict(current.outputs))
+                whole = _whole(process, current)
+                self._tell(process, at, "invoke", **whole, outputs=dict(current.outputs), sent=current.sent)
         elif current is not None:
             for stop in current.stops:
                 self._tell(process, at, "went-on", **stop)
@@ -222,21 +235,17 @@ class Narrator:
         self._tell(process, at, "begin", transaction=number)
         return begun
 
-    def _note(self, transaction: _Transaction, api: int, body: Mapping[str, Any]) -> None:
+    def _note(self, transaction: _Transaction, api: int, body: Mapping[str, Any], at: float) -> None:
         """Note to which transaction the batches of a Produce, or the offsets of a TxnOffsetCommit, belong."""
         owner = transaction.worker, transaction.incarnation, transaction.number
         if api == _PRODUCE:
             for batch in body.get("batches", ()):
                 key = tuple(batch.get(name) for name in _BATCH)
-                self.batches.setdefault(key, owner)
+                self.batches.setdefault(key, {}).setdefault(batch.get("crc"), owner)
         elif api == _TXN_OFFSET_COMMIT:
             for each in self._read_by(transaction.worker, body):
-                sent = (
-                    body.get("producerId"),
-                    body.get("producerEpoch"),
-                    each["partitionIndex"],
-                    each["committedOffset"],
-                )
+                sent, transaction.sent = _sent(body, each), round(at, 6)
+                transaction.waiting[sent] += 1
                 known = self.positions.setdefault(sent, [])
                 if owner not in known:
                     known.append(owner)
@@ -247,9 +256,18 @@ class Narrator:
             if topic.get("name") == self._read(worker):
                 yield from topic["partitions"]
 
-    def _positions(self, transaction: _Transaction, asked: Mapping[str, Any]) -> None:
+    def _offsets_answered(self, transaction: _Transaction, asked: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+        """Note which offsets a transaction has committed. It does not own those that were refused each time."""
+        owner = transaction.worker, transaction.incarnation, transaction.number
+        codes = {each["partitionIndex"]: each["errorCode"] for each in self._read_by(transaction.worker, told)}
         for each in self._read_by(transaction.worker, asked):
-            transaction.positions[each["partitionIndex"]] = each["committedOffset"]
+            sent, code = _sent(asked, each), codes.get(each["partitionIndex"], _NONE)
+            if code == _NONE:
+                transaction.positions[each["partitionIndex"]] = each["committedOffset"]
+            elif code in _NOT_APPENDED:
+                transaction.waiting[sent] -= 1
+                if not transaction.waiting[sent]:
+                    self.positions[sent].remove(owner)
 
     def _fetched(self, process: _Process, told: Mapping[str, Any]) -> None:
         for group in told.get("groups", [told]):
@@ -271,7 +289,7 @@ class Narrator:
             return
         number = self._numbers[process.worker] = self._numbers.get(process.worker, 0) + 1
         done = _Transaction(process.worker, process.incarnation, number)
-        self._positions(done, asked)
+        done.positions = {each["partitionIndex"]: each["committedOffset"] for each in self._read_by(done.worker, asked)}
         self._tell(process, at, "begin", transaction=number)
         self._end(process, done, at, "ok")
 
@@ -293,17 +311,29 @@ class Narrator:
 
 
 def _acknowledged(transaction: _Transaction, asked: Mapping[str, Any], told: Mapping[str, Any]) -> None:
-    """Add the outputs of a Produce that was acknowledged with their offsets."""
-    sent = {(each["topic"], each["partition"]): each["records"] for each in asked.get("batches", ())}
+    """Add the outputs of a Produce that was acknowledged with their offsets.
+
+    A batch that is sent again, because its acknowledgement was lost, is acknowledged again, with the same offset.
+    """
+    sent = {(each["topic"], each["partition"]): each for each in asked.get("batches", ())}
     for topic in told.get("responses", ()):
         for each in topic.get("partitionResponses", ()):
             place: Place = topic.get("name", ""), each["index"]
-            first, count = each["baseOffset"], sent.get(place, 0)
+            first, count = each["baseOffset"], sent[place]["records"] if place in sent else 0
             if each["errorCode"] == _NONE and first >= 0 and count:
+                batch = tuple(sent[place].get(name) for name in _BATCH)
+                if batch in transaction.acknowledged:
+                    continue
+                transaction.acknowledged.add(batch)
                 name = f"{place[0]}/{place[1]}"
                 known = transaction.outputs.get(name, (0, first, first))
                 last = max(known[2], first + count - 1)
                 transaction.outputs[name] = known[0] + count, min(known[1], first), last
+
+
+def _sent(asked: Mapping[str, Any], each: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what a TxnOffsetCommit sends for a partition, as the offsets' log has it."""
+    return asked.get("producerId"), asked.get("producerEpoch"), each["partitionIndex"], each["committedOffset"]
 
 
 def _whole(process: _Process, transaction: _Transaction) -> dict[str, Any]:

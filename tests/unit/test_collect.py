@@ -347,7 +347,7 @@ def test_what_an_application_wrote_is_named_by_its_requests(tmp_path: Path, monk
     batch_of = {row["topic"]: row for row in rows(tmp_path / "first", "batches") if row["control"] is None}
     sent, held = batch_of[output], batch_of[OFFSETS]
     key = (sent["producer_id"], sent["producer_epoch"], output, 0, sent["sequence"])
-    narrator.batches[key] = (0, 1, 7)
+    narrator.batches[key] = {sent["crc"] + 1: (0, 1, 6), sent["crc"]: (0, 1, 7)}
     narrator.positions[held["producer_id"], held["producer_epoch"], 0, 10] = [(0, 1, 8)]
     collected(still, tmp_path / "second")
     assert named[1] == [(0, 0, 9, provenance.packed_owner(0, 1, 7))]

@@ -35,15 +35,19 @@ class Client:
     def add(self) -> None:
         self.send(ADD, {"v3AndBelowTransactionalId": "app"}, {})
 
-    def produce(self, first: int, *, records: int = 10, error: int = 0, sequence: int = 0) -> None:
-        batch = {"topic": "out", "partition": 3, "records": records, "baseSequence": sequence, **PRODUCER}
+    def produce(
+        self, first: int, *, records: int = 10, error: int = 0, sequence: int = 0, crc: int | None = None
+    ) -> None:
+        batch = {"topic": "out", "partition": 3, "records": records, "baseSequence": sequence, "crc": crc, **PRODUCER}
         place = {"index": 3, "errorCode": error, "baseOffset": first}
         answer = {"responses": [{"name": "out", "partitionResponses": [place]}]}
         self.send(PRODUCE, {**ID, "batches": [batch]}, answer)
 
-    def commit_offset(self, position: int, topic: str = "in", partition: int = 3) -> None:
+    def commit_offset(self, position: int, topic: str = "in", partition: int = 3, error: int | None = 0) -> None:
         partitions = [{"partitionIndex": partition, "committedOffset": position}]
-        self.send(TXN_OFFSET, {**ID, **PRODUCER, "topics": [{"name": topic, "partitions": partitions}]}, {})
+        codes = [{"partitionIndex": partition, "errorCode": error}]
+        answer = None if error is None else {"topics": [{"name": topic, "partitions": codes}]}
+        self.send(TXN_OFFSET, {**ID, **PRODUCER, "topics": [{"name": topic, "partitions": partitions}]}, answer)
 
     def end(self, *, committed: bool = True, error: int | None = 0) -> None:
         self.send(END, {**ID, "committed": committed}, None if error is None else {"errorCode": error})
@@ -75,7 +79,7 @@ def test_a_transaction(client: Client) -> None:
     whole = {"transaction": 1, "sources": {"3": (0, 12)}, "records": 12, "incarnation": 1}
     assert client.told == [
         {"event": "begin", "n": 1, "t": 1.0, "incarnation": 1, "transaction": 1},
-        {"event": "invoke", "n": 2, "t": 4.0, "outputs": {"out/3": (10, 40, 49)}, **whole},
+        {"event": "invoke", "n": 2, "t": 4.0, "outputs": {"out/3": (10, 40, 49)}, "sent": 3.0, **whole},
         {"event": "outcome", "n": 3, "t": 4.5, "type": "ok", **whole},
     ]
 
@@ -289,7 +293,8 @@ def test_batches_that_were_refused_or_not_asked_for_are_no_outputs(client: Clien
     client.produce(-1, sequence=10)
     place = {"index": 4, "errorCode": 0, "baseOffset": 50}
     client.send(PRODUCE, {**ID, "batches": []}, {"responses": [{"name": "out", "partitionResponses": [place]}]})
-    client.produce(70, records=5, sequence=10)
+    for _ in range(2):  # the first acknowledgement was lost
+        client.produce(70, records=5, sequence=10)
     client.end()
     assert client.kinds() == ["begin", "error", "invoke", "ok"]
     assert client.told[2]["outputs"] == {"out/3": (15, 40, 74)}
@@ -301,8 +306,42 @@ def test_whose_a_batch_is(client: Client) -> None:
     client.produce(40)  # sent again, late
     client.produce(50, sequence=10)
     places = [(4000, 2, "out", 3, sequence) for sequence in (0, 10)]
-    assert client.narrator.batches == {places[0]: (0, 1, 1), places[1]: (0, 1, 2)}
+    assert client.narrator.batches == {places[0]: {None: (0, 1, 1)}, places[1]: {None: (0, 1, 2)}}
     assert client.narrator.positions == {}
+
+
+def test_a_sequence_number_that_was_refused_is_given_again(client: Client) -> None:
+    client.produce(-1, error=10, crc=5)
+    client.end(committed=False)
+    client.produce(40, crc=6)
+    client.produce(40, crc=6)
+    assert list(client.narrator.batches.values()) == [{5: (0, 1, 1), 6: (0, 1, 2)}]
+
+
+@pytest.mark.parametrize(
+    ("errors", "first"),
+    [
+        ([27], []),
+        ([27, 27], []),
+        ([None, 27], [(0, 1, 1)]),  # the first one may be in the log
+        ([27, 0], [(0, 1, 1)]),
+        ([15], [(0, 1, 1)]),  # COORDINATOR_NOT_AVAILABLE: it may have been appended
+    ],
+)
+def test_offsets_that_were_refused_are_nobodys(client: Client, errors: list[int | None], first: list[Any]) -> None:
+    for error in errors:
+        client.commit_offset(12, error=error)
+    client.end(committed=False)
+    client.commit_offset(12)
+    client.end()
+    assert client.narrator.positions == {(4000, 2, 3, 12): [*first, (0, 1, 2)]}
+    assert client.told[-1]["sources"] == {"3": (0, 12)}
+
+
+def test_offsets_that_were_refused_are_not_committed(client: Client) -> None:
+    client.commit_offset(12, error=27)
+    client.end()
+    assert client.told[-1]["sources"] == {}
 
 
 def test_whose_a_committed_offset_is(client: Client) -> None:

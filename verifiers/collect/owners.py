@@ -18,7 +18,10 @@ from onceproof.harness.record.narrator import Narrator
 from onceproof.harness.record.tables import LEDGER
 from onceproof.verifiers.evidence.spark import small
 
-_COLUMNS = ["topic", "partition", "broker", "first", "last", "producer_id", "producer_epoch", "sequence", "control"]
+_COLUMNS = [
+    *("topic", "partition", "broker", "first", "last"),
+    *("producer_id", "producer_epoch", "sequence", "control", "crc"),
+]
 
 
 def ranges(
@@ -34,8 +37,9 @@ def ranges(
         if row["control"] is not None or leaders.get((row["topic"], row["partition"])) != row["broker"]:
             continue
         key = row["producer_id"], row["producer_epoch"], row["topic"], row["partition"], row["sequence"]
-        if owner := narrator.batches.get(key):
-            packed = provenance.packed_owner(*owner)
+        if senders := narrator.batches.get(key):
+            # A broker that compresses batches anew, or sets their times, changes their CRC.
+            packed = provenance.packed_owner(*senders.get(row["crc"], next(iter(senders.values()))))
             found.setdefault(row["topic"], []).append((row["partition"], row["first"], row["last"], packed))
     return found
 
@@ -73,10 +77,15 @@ def named(
 def of_commits(narrator: Narrator, rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table `commits` with worker, incarnation and transaction.
 
-    If an offset was sent in several transactions of one producer id and epoch, they are taken in their order.
+    If an offset was sent in several transactions of one producer id and epoch, they are taken in their order. Rows
+    with the same marker are those of one transaction, whose client repeated a request.
     """
     waiting = {key: list(owners) for key, owners in narrator.positions.items()}
+    last: dict[tuple[Any, ...], tuple[object, tuple[int | None, ...]]] = {}
     for row in rows:
-        owners = waiting.get((row["producer_id"], row["producer_epoch"], row["partition"], row["position"]), [])
-        owner = owners.pop(0) if len(owners) > 1 else next(iter(owners), (None, None, None))
+        key = row["producer_id"], row["producer_epoch"], row["partition"], row["position"]
+        owners, (marker, owner) = waiting.get(key, []), last.get(key, (None, (None, None, None)))
+        if marker is None or marker != row["marker"]:
+            owner = owners.pop(0) if len(owners) > 1 else next(iter(owners), (None, None, None))
+        last[key] = row["marker"], owner
         yield {**row, **dict(zip(("worker", "incarnation", "transaction"), owner, strict=True))}

@@ -98,11 +98,13 @@ class Invoked(OfTransaction):
     """A worker is about to commit a transaction.
 
     `outputs` maps each `topic/partition` to its number of records and their first and last offset as acknowledged; the
-    offsets are -1 if an acknowledgement had no offset.
+    offsets are -1 if an acknowledgement had no offset. `sent` is when an application sent its offsets; null if it sent
+    none, and for onceproof's own workers, which begin a transaction after they have read its inputs.
     """
 
     kind: ClassVar = "invoke"
     outputs: dict[str, Placed]
+    sent: float | None = None
 
 
 class Outcome(OfTransaction):
