@@ -110,14 +110,16 @@ def out_of_sequence(data: DataFrame) -> DataFrame:
 
     `data` has the batches of idempotent producers in one replica of each partition, without markers, and the log
     `start` of their partition. Added columns: offset, expected (null for the first batch), and cls ("lost" for a gap,
-    "duplicate" for a repetition). Sequence numbers start again from 0 after 2^31 - 1.
+    "duplicate" for a repetition). Sequence numbers start again from 0 after 2^31 - 1. The first batch has the number 0,
+    unless its transaction was aborted: a broker that knows nothing of a producer takes any number, so a batch may
+    overtake a refused one, and the client then gives its transaction up.
     """
     lane = "OVER (PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY first)"
     next_one = "pmod(sequence + last - first + 1, 2147483648)"
     behind = "pmod(expected - sequence, 2147483648) < 1073741824"
     return (
         data.selectExpr("*", f"lag({next_one}) {lane} AS expected")
-        .where("sequence != expected OR expected IS NULL AND sequence != 0 AND start = 0")
+        .where("sequence != expected OR expected IS NULL AND sequence != 0 AND start = 0 AND fate != 'aborted'")
         .selectExpr("*", f"IF({behind}, 'duplicate', 'lost') AS cls", "first AS offset")
     )
 

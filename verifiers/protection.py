@@ -23,7 +23,7 @@ from onceproof.verifiers.evidence import bare, membership
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COORDINATOR_LOG, LOG, TRANSACTIONAL, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position, told
-from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables
+from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, over_earlier
 
 CLAIM = "every output and every committed offset is in the transaction in which the pipeline claims to put it"
 _SAYS_OUTPUTS = "outputs are outside of the transaction in which the pipeline claims to put them"
@@ -40,7 +40,12 @@ def offsets(tables: Tables) -> DataFrame | None:
         return None
     commits = membership.commits(tables)
     apart = _apart(tables) if tables.workload.sends_positions else None
-    outside = commits.where("NOT transactional")
+    # An offset that an earlier commit has covered, such as the one at which a consumer begins, covers no input.
+    earlier = over_earlier(("topic", "partition"), "offset")
+    ahead = commits.selectExpr("*", f"coalesce(max(IF(fate = 'visible', position, 0L)) {earlier}, 0L) AS high").where(
+        "position > high"
+    )
+    outside = ahead.where("NOT transactional").drop("high")
     if apart is not None:
         alone = apart.where("NOT shared").select("log", "offset")
         outside = outside.unionByName(commits.join(alone, ["log", "offset"], "left_semi"))

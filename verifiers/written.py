@@ -12,8 +12,9 @@ client that gives a batch up and uses its sequence number again for another one 
 where it is not (franz-go 1217). Nothing that outputs say of themselves is used here, so an application can be judged by
 it of which nothing else is known.
 
-A broker may write a batch anew, as when the topic has a compression of its own. Where no batch of a partition has the
-CRC with which it was sent, none of it is judged. Nor are batches of producers without an id.
+A broker may write a batch anew. Where no batch of a partition has the CRC with which it was sent, none of it is judged.
+If the brokers have a compression of their own, they write those batches anew that have another one, so a batch is lost
+only if there is none with its sequence number. Batches of producers without an id are not judged.
 """
 
 import json
@@ -34,6 +35,7 @@ from onceproof.verifiers.evidence.tables import Tables
 CLAIM = "each acknowledged batch is in the log as it was sent"
 _SAYS = "batches were acknowledged, and the log does not have them, or has others with their sequence numbers"
 _PRODUCE, _ALL, _NONE = 0, -1, 0
+_COMPRESSION, _OF_THE_PRODUCER = "compression.type", "producer"
 Partition = tuple[str, int]
 Key = tuple[int, int, int]
 
@@ -77,16 +79,19 @@ def acknowledged(rows: Iterable[Mapping[str, Any]]) -> Iterator[Sent]:
                 )
 
 
-def wrong(sent: Iterable[Sent], log: Mapping[Partition, Mapping[Key, int]]) -> Iterator[tuple[Sent, int | None]]:
+def wrong(
+    sent: Iterable[Sent], log: Mapping[Partition, Mapping[Key, int]], *, as_sent: bool = True
+) -> Iterator[tuple[Sent, int | None]]:
     """Yield the batches that are not in the log as they were sent, with the CRC that is there.
 
-    `log` has the CRC of each batch of the partitions that are judged.
+    `log` has the CRC of each batch of the partitions that are judged, and `as_sent` is whether brokers keep batches as
+    they are.
     """
     mine = [each for each in sent if each.place in log]
     kept = {each.place for each in mine if log[each.place].get(each.key) == each.crc}
     for each in mine:
         there = log[each.place].get(each.key)
-        if each.place in kept and there != each.crc:
+        if each.place in kept and there != each.crc if as_sent else there is None:
             yield each, there
 
 
@@ -110,7 +115,8 @@ def _judge(tables: Tables) -> Judged:
     path = tables.folder / "tables" / "requests.parquet"
     REQUESTS.check([path])
     sent = list(acknowledged(pq.read_table(path).to_pylist()))
-    differ = list(wrong(sent, _log(tables)))
+    as_sent = tables.plan.scenario.cluster.settings.get(_COMPRESSION, _OF_THE_PRODUCER) == _OF_THE_PRODUCER
+    differ = list(wrong(sent, _log(tables), as_sent=as_sent))
     samples = [_sample(each, there) for each, there in differ[: tables.samples_max]]
     findings = []
     if differ:

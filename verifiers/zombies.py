@@ -23,7 +23,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from onceproof.harness.record.events import Assigned, Began
+from onceproof.harness.record.events import Assigned, Began, Invoked
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
@@ -92,9 +92,9 @@ def _by_group(tables: Tables) -> DataFrame | None:
         and (row["worker"], row["incarnation"]) not in tables.untold
     ]
     transactions = [(row["worker"], row["incarnation"], row["transaction"]) for row in judged]
-    began = _begins(tables, set(transactions))
+    began = _read_at(tables, set(transactions))
     for row, transaction in zip(judged, transactions, strict=True):
-        turn = Turn(offset=row["offset"], owner=transaction[:2], began=began.get(transaction, math.inf))
+        turn = Turn(offset=row["offset"], owner=transaction[:2], read=began.get(transaction, math.inf))
         runs.setdefault(row["partition"], []).append(turn)
     for partition, taken in runs.items():
         if partition in _assigned(tables):  # otherwise no worker reported an assignment of it
@@ -120,34 +120,43 @@ def _by_incarnation(tables: Tables, seen: DataFrame) -> DataFrame | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """A sequence of commits by one member: its first offset in the log, and when its first transaction began (s)."""
+    """A sequence of commits by one member: its first offset in the log, and when its inputs had been read (s)."""
 
     offset: int
     owner: tuple[int, int]
-    began: float
+    read: float
 
 
 def _late(taken: Sequence[Turn], assigned: Sequence[tuple[float, tuple[int, int]]]) -> Iterator[tuple[int, int | None]]:
     """Yield the ranges (first offset, end) of the group's log in which a member committed without an assignment.
 
-    Each turn must have an assignment that is later than that of the previous turn, and no later than the beginning of
-    the turn's first transaction. A turn without one is a zombie's, and the next turn is compared with the last turn
-    that had one. The end is the offset at which the next turn begins; None if there is none.
+    Each turn must have an assignment that is later than that of the previous turn, and no later than when the inputs of
+    the turn's first transaction had been read. A turn without one is a zombie's, and the next turn is compared with the
+    last turn that had one. The end is the offset at which the next turn begins; None if there is none.
     """
     place = 0
     for index, turn in enumerate(taken):
         mine = [at for at in range(place, len(assigned)) if assigned[at][1] == turn.owner]
-        following = next((at for at in mine if assigned[at][0] <= turn.began), None)
+        following = next((at for at in mine if assigned[at][0] <= turn.read), None)
         if following is None:
             yield turn.offset, taken[index + 1].offset if index + 1 < len(taken) else None
         else:
             place = following
 
 
-def _begins(tables: Tables, wanted: Set[tuple[int, int, int]]) -> dict[tuple[int, int, int], float]:
-    """Return when each of these transactions began: (worker, incarnation, transaction) → seconds."""
-    told = (((each.worker, each.incarnation, each.transaction), each.t) for each in tables.events.of(Began))
-    return {each: began for each, began in told if each in wanted}  # speed
+def _read_at(tables: Tables, wanted: Set[tuple[int, int, int]]) -> dict[tuple[int, int, int], float]:
+    """Return when each of these transactions had read its inputs: (worker, incarnation, transaction) → seconds.
+
+    Our own workers begin a transaction then. An application may be assigned partitions, and read from them, while its
+    transaction is open, but before it sends their offsets.
+    """
+    told = {(each.worker, each.incarnation, each.transaction): each.t for each in tables.events.of(Began)}
+    told |= {
+        (each.worker, each.incarnation, each.transaction): each.sent
+        for each in tables.events.of(Invoked)
+        if each.sent is not None
+    }
+    return {each: told[each] for each in wanted if each in told}
 
 
 @cached

@@ -174,7 +174,8 @@ def sequences(case: Case, touched: set[Partition]) -> None:
 
 
 def _sequences(case: Case, log: Log) -> None:
-    """The sequence numbers of each producer epoch are contiguous, from 0 on. A zombie's are not looked at."""
+    """The sequence numbers of each producer epoch are contiguous, from 0 on. A zombie's are not looked at, and the
+    first number may be any if its batch was aborted."""
     expected: dict[tuple[int, int], int] = {}
     highest: dict[int, int] = {}
     for batch in log.batches:
@@ -183,7 +184,8 @@ def _sequences(case: Case, log: Log) -> None:
         if batch.control or batch.producer < 0:
             continue
         lane = batch.producer, batch.epoch
-        due = None if old and batch.fate == "visible" else expected.get(lane, None if log.start else 0)
+        first = None if log.start or batch.fate == "aborted" else 0
+        due = None if old and batch.fate == "visible" else expected.get(lane, first)
         if due is not None and batch.sequence < due:
             case.add("duplicate", log.topic, log.partition, batch.first)
         elif due is not None and batch.sequence > due:

@@ -75,6 +75,11 @@ def test_a_partition_that_the_broker_writes_anew_is_not_judged() -> None:
     assert list(wrong(sent(produced(1, 35), produced(17)), in_log((35, 8), (40, 9)))) == []
 
 
+def test_a_broker_that_compresses_writes_some_batches_anew() -> None:
+    found = list(wrong(sent(produced(1, 35), produced(17), produced(3, 45)), in_log((35, 1), (40, 9)), as_sent=False))
+    assert [(each.crc, there) for each, there in found] == [(3, None)]
+
+
 def test_a_partition_that_is_not_whole_is_not_judged() -> None:
     assert list(wrong(sent(produced(1, 35), produced(17)), {})) == []
 
@@ -86,7 +91,9 @@ def test_batches_whose_bytes_were_not_recorded_are_not_judged() -> None:
     assert sent(row | {"request": json.dumps(asked)}) == []
 
 
-def judged(folder: Path, monkeypatch: pytest.MonkeyPatch, *, start: int = 0, whole: bool = True) -> Sequence[Finding]:
+def judged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, start: int = 0, whole: bool = True, compression: str = ""
+) -> Sequence[Finding]:
     """The findings of a run whose client was told that sequence 40 was written twice, with two CRCs.
 
     The replica on broker1 is that of the leader, and the one on broker2 has the other batch. A marker of the same
@@ -104,8 +111,10 @@ def judged(folder: Path, monkeypatch: pytest.MonkeyPatch, *, start: int = 0, who
         pq.write_table(pa.Table.from_pylist(filled, table.arrow), folder / "tables" / f"{table.name}.parquet")
     monkeypatch.setattr(completeness, "incomplete", lambda _: {} if whole else {("output", PLACE[1]): "a hole"})
     pinned = [{"topic": PLACE[0], "partition": PLACE[1], "start": start, "leader": "broker1"}]
+    settings = {"compression.type": compression} if compression else {}
+    planned = SimpleNamespace(scenario=SimpleNamespace(cluster=SimpleNamespace(settings=settings)))
     tables = SimpleNamespace(
-        folder=folder, pinned=pinned, role=lambda topic: topic.removeprefix("op-1-"), samples_max=5
+        folder=folder, pinned=pinned, role=lambda topic: topic.removeprefix("op-1-"), samples_max=5, plan=planned
     )
     monkeypatch.setattr(written, "explained", lambda _, __, samples: samples)
     return written.CHECK.run(cast("Tables", tables)).findings
@@ -124,6 +133,14 @@ def test_what_is_not_in_the_log_of_a_partition_that_lacks_records_is_not_judged(
     assert judged(tmp_path, monkeypatch, **keys) == []
 
 
+@pytest.mark.parametrize(("compression", "crcs"), [("producer", [99, 3]), ("zstd", [])])
+def test_brokers_with_a_compression_of_their_own_write_batches_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str, crcs: list[int]
+) -> None:
+    found = judged(tmp_path, monkeypatch, compression=compression)
+    assert [sample["sent_crc"] for each in found for sample in each.samples] == crcs
+
+
 def test_a_right_run_has_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written, "wrong", lambda _, __: [])
+    monkeypatch.setattr(written, "wrong", lambda *_, **__: [])
     assert judged(tmp_path, monkeypatch) == []
