@@ -46,6 +46,13 @@ _OF_TABLES = {
     "zombie-write": PRESENCE,
     "offset-divergence": PRESENCE,
 }
+# What an application commits without a transaction names no process, and of several steps only the offsets of the first
+# one are read.
+_OF_POSITIONS: Mapping[str, tuple[str, ...]] = {
+    "transactional": ("zombie-write", "offset-divergence", "unprotected"),
+    "group": ("zombie-write",),
+    "none": ("zombie-write",),
+}
 _BY_MODEL = ("lost", "duplicate", "phantom", "corrupted", "reset-skip", "reset-reprocess")
 
 
@@ -60,6 +67,9 @@ def classes(workload: Declaration, checks: Sequence[CheckResult]) -> dict[str, s
     found = {cls: _how(cls, needed, workload.contract, judged) for cls, needed in FOUND_BY.items()}
     if workload.tables:
         found |= {cls: how for cls, how in _OF_TABLES.items() if found[cls] == PROVED}
+    if workload.contract is not None:
+        seldom = _OF_POSITIONS.get(workload.claim.position, ())
+        found |= {cls: PRESENCE for cls in seldom if found[cls] == PROVED}
     return found
 
 

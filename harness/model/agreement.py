@@ -118,14 +118,18 @@ def _check_described(scenario: _Scenario, where: str) -> None:
         raise BadInput(f"{where}: workload.name: {named}; allowed: either a workload's name or tables [outputs.TOPIC]")
     if problem := described.problem(scenario.load, scenario.outputs, scenario.model):
         raise BadInput(f"{where}: {problem}")
-    if problem := _progress(scenario.app, scenario.done, scenario.outputs):
+    if problem := _progress(scenario.app, scenario.done, scenario.outputs, scenario.model):
         raise BadInput(f"{where}: {problem}")
 
 
-def _progress(app: AppSpec, done: DoneSpec, outputs: Mapping[str, OutputSpec]) -> str:
+def _progress(app: AppSpec, done: DoneSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec | None) -> str:
     """Return why it cannot be known that an application has processed its inputs; empty if it can."""
     if app.assignment == "fixed" and app.ready == "group":
         return "app.ready: group; allowed with app.assignment fixed: log: REGEX, tcp: PORT"
+    if app.position == "none" and model is not None and not all(each.input for each in outputs.values()):
+        return (
+            "app.position: none; allowed with a model: if each table of outputs has `input`, which shows the position"
+        )
     if app.position == "none" and done.by == "group":
         return "done.by: group; allowed with app.position none: sentinel, quiet: 10s"
     if app.position == "none" and not app.transactional:

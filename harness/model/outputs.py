@@ -149,7 +149,7 @@ def problem(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec 
         return f"load.aborted: {load.aborted}; allowed with {load.value}: 0, since bait is made of further inputs"
     if load.id and not identified:
         return "load.id: not without `input` in [outputs], which says what is compared with it"
-    if problem := _of_databases(outputs):
+    if problem := _of_databases(outputs, model):
         return problem
     for name, kind in (("order", "order"), ("partition", "partition")):
         if len({getattr(each, kind) for each in outputs.values()}) > 1:
@@ -162,7 +162,7 @@ def problem(load: LoadSpec, outputs: Mapping[str, OutputSpec], model: ModelSpec 
     return ""
 
 
-def _of_databases(outputs: Mapping[str, OutputSpec]) -> str:
+def _of_databases(outputs: Mapping[str, OutputSpec], model: ModelSpec | None) -> str:
     stored = {name for name, each in outputs.items() if each.jdbc}
     if stored and len(stored) < len(outputs):
         missing = next(name for name in outputs if name not in stored)
@@ -170,6 +170,8 @@ def _of_databases(outputs: Mapping[str, OutputSpec]) -> str:
     for name in stored:
         for key in {"order", "partition"} & outputs[name].model_fields_set:
             return f"outputs.{name}.{key}: not with jdbc, since rows have no order and no partition"
+    if stored and model is not None and model.compare == "steps":
+        return "model.compare: steps; allowed with jdbc: each, final-per-key, since rows have no order"
     return ""
 
 

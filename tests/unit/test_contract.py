@@ -104,7 +104,24 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"app": {"command": ["x"], "position": "none", "transactional": False}, "done": {"by": "quiet: 5s"}},
         "app.position: none; allowed without transactions: group, whose offsets show",
     ),
+    (
+        {
+            "app": {"command": ["x"], "position": "none"},
+            "outputs": {"enriched": {}},
+            "done": {"by": "quiet: 5s"},
+            "model": {"sql": "SELECT key, count(*) AS n FROM inputs GROUP BY key", "compare": "final-per-key"},
+        },
+        "app.position: none; allowed with a model: if each table of outputs has `input`",
+    ),
     ({"outputs": {"rows": {"jdbc": "jdbc:oracle:thin:@db"}}}, "outputs.rows.jdbc: String should match pattern"),
+    (
+        {
+            "app": {"command": ["x"], "transactional": False, "position": "group"},
+            "outputs": {"rows": {"jdbc": "{env:DB}", "input": "key"}},
+            "model": {"sql": "SELECT number, key, text FROM inputs", "compare": "steps"},
+        },
+        "model.compare: steps; allowed with jdbc: each, final-per-key, since rows have no order",
+    ),
     (
         {"outputs": {"rows": {"jdbc": "{env:DB}", "input": "key"}, "enriched": {"input": "key"}}},
         "outputs.enriched.jdbc: missing; allowed: in every table of outputs, or in none",

@@ -40,6 +40,14 @@ def read(spark: SparkSession, folder: Path) -> list[tuple[int, ...]]:
     return [(row["offset"], row["number"], row["told_0"], row["told_1"]) for row in found]
 
 
+@pytest.mark.parametrize(
+    ("written", "plain"), [("310", "310"), ("0.5", "0.5"), ("-12.50", "-12.5"), ("100", "100"), ("0", "0")]
+)
+def test_a_number_without_a_scale_has_no_zeros_at_its_end(spark: SparkSession, written: str, plain: str) -> None:
+    number = spark.sql(f"SELECT cast('{written}' AS decimal(38, 18)) AS total")
+    assert rows(number.select(database._plain("total"))) == [(plain,)]
+
+
 def test_rows_and_positions_are_in_one_transaction(spark: SparkSession, tmp_path: Path) -> None:
     one = writer(tmp_path, "a")
     one.take_over([3])

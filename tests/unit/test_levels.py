@@ -12,7 +12,11 @@ from onceproof.harness.model.scenario import parse
 from onceproof.harness.record.results import CheckResult, Results
 from onceproof.verifiers import levels
 from onceproof.verifiers.verify import verify
-from tests.unit.described_run import MODEL, STEPS, TOTALS, DescribedRun
+from tests.unit.described_run import APP, MODEL, STEPS, TOTALS, DescribedRun
+from tests.unit.good_run import OFFSETS, PREFIX
+
+_TEXT = "IF(number = 7, NULL, upper(text)) AS text"
+NOTHING = {"sql": f"SELECT number, key, {_TEXT} FROM inputs", "compare": "steps"}
 
 
 def found(results: Results) -> dict[str, int]:
@@ -51,6 +55,32 @@ def eat_bait(run: DescribedRun) -> None:
     run.insert_output({**run.outputs[7], **of_bait}, after=run.outputs[7]["offset"], counted=True)
 
 
+def swap(run: DescribedRun) -> None:
+    """Two outputs of one partition are in the wrong order."""
+    first, second = (row for row in run.outputs if row["partition"] == 0 and row["offset"] in (5, 6))
+    for name in ("number", "source_offset", "of", "content"):
+        first[name], second[name] = second[name], first[name]
+    run.observed = []
+
+
+def vanish(run: DescribedRun) -> None:
+    """A commit was acknowledged, but its transaction was aborted, and the next one went on behind it."""
+    run.hide("output", 0, 0, 19)
+    for batch in run.batches:
+        mine = batch["producer_id"] == 100 and (batch["topic"], batch["first"]) in (
+            (f"{PREFIX}-output", 20),
+            (OFFSETS, 5),
+        )
+        batch["control"] = "abort" if mine else batch["control"]
+        batch["fate"] = "aborted" if (batch["topic"], batch["first"]) == (OFFSETS, 4) else batch["fate"]
+    for state in run.states:
+        if (state["producer_id"], state["offset"]) in ((100, 2), (100, 3)):
+            state["state"] = state["state"].replace("Commit", "Abort")
+    for commit in run.commits:
+        if (commit["partition"], commit["transaction"]) == (0, 1):
+            commit["fate"] = "aborted"
+
+
 def elsewhere(run: DescribedRun) -> None:
     """An output lies in the other partition; the contract says that it may, or may not."""
     row = run.outputs[0]
@@ -67,6 +97,19 @@ def write_wrong(run: DescribedRun) -> None:
 def end_wrong(run: DescribedRun) -> None:
     """The last total of a key is wrong."""
     run.contents[79]["value"] = json.dumps({"total": 1}).encode()
+
+
+def write_nothing(run: DescribedRun) -> None:
+    """An output has no value."""
+    run.contents[7]["value"] = None
+
+
+def write_no_keys(run: DescribedRun) -> None:
+    """No input and no output has a key, and each total is that of all inputs."""
+    for each in run.load:
+        each["key"] = None
+    for number in run.contents:
+        run.contents[number] = {"key": None, "value": json.dumps({"total": 79 * 40}).encode()}
 
 
 def go_on_wrong(run: DescribedRun) -> None:
@@ -92,6 +135,10 @@ CASES: list[tuple[Callable[[DescribedRun], None], dict[str, object], dict[str, i
     (end_wrong, {"level": 0, "model": TOTALS}, {"wrong-aggregate": 1}),
     (go_on_wrong, {"level": 0, "model": TOTALS}, {}),
     (go_on_wrong, {"level": 1, "model": STEPS}, {"wrong-aggregate": 1}),
+    (write_nothing, {"level": 2}, {"corrupted": 1}),
+    (write_nothing, {"level": 1, "model": {"sql": f"SELECT number, {_TEXT} FROM inputs"}}, {}),
+    (write_nothing, {"level": 1, "model": NOTHING}, {}),
+    (write_no_keys, {"level": 0, "model": TOTALS}, {}),
     (delete_the_last, {"level": 0, "model": TOTALS}, {"wrong-aggregate": 1}),
 ]
 
@@ -129,6 +176,80 @@ def test_a_contract_says_how_many_outputs_an_input_has(
     assert found(verify(run.write(tmp_path / "run"))) == classes
 
 
+@pytest.mark.parametrize(
+    ("change", "each", "classes"),
+    [
+        (repeat, "1..2", {}),
+        (repeat, "0..1", {"duplicate": 2}),
+        (swap, "1..2", {"reordered": 1}),
+        (vanish, "0..1", {"torn-transaction": 1}),
+        (vanish, "0..2", {"torn-transaction": 1}),
+        (vanish, "1..2", {"lost": 20}),
+    ],
+)
+def test_outputs_that_may_be_absent_excuse_nothing_else(
+    spark: SparkSession,
+    tmp_path: Path,
+    change: Callable[[DescribedRun], None],
+    each: str,
+    classes: dict[str, int],
+) -> None:
+    run = DescribedRun(level=1, outputs={"output": {"input": "json: $.number", "each": each}})
+    change(run)
+    assert found(verify(run.write(tmp_path / "run"))) == classes
+
+
+def leave(run: DescribedRun) -> None:
+    """The last ten inputs of a partition have not been processed."""
+    run.positions[0] = 30
+
+
+def forget_a_place(run: DescribedRun) -> None:
+    """The acknowledgement of an input had no offset, and ledger mode does not look for it in the log."""
+    run.ledger[7]["offset"] = None
+    run.mode = "ledger"
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "says"),
+    [
+        (leave, "stalled", "10 inputs are at or above the committed offset"),
+        (forget_a_place, "indeterminate", "1 inputs have no known offset"),
+    ],
+)
+def test_a_model_by_key_is_compared_with_what_was_processed(
+    spark: SparkSession, tmp_path: Path, change: Callable[[DescribedRun], None], kind: str, says: str
+) -> None:
+    run = DescribedRun(level=0, model=TOTALS)
+    change(run)
+    results = verify(run.write(tmp_path / "run"))
+    assert any(each.kind == kind and says in each.says for each in results.reasons), results.reasons
+
+
+@pytest.mark.parametrize(
+    ("totals", "wrong"), [([820], 0), ([820, 820], 1), ([7], 1), ([7, 820], 2), ([820, 900], 1), ([], 1)]
+)
+def test_each_row_of_a_table_counts(spark: SparkSession, tmp_path: Path, totals: list[int], wrong: int) -> None:
+    """The totals of the keys k0 to k3 are 760 to 820. Of k3 the table has these rows."""
+    run = DescribedRun(
+        level=0,
+        app={**APP, "transactional": False, "position": "group"},
+        outputs={"output": {"jdbc": "{env:DATABASE}"}},
+        model=TOTALS,
+    )
+    table = [*((f"k{key}", 760 + 20 * key) for key in range(3)), *(("k3", total) for total in totals)]
+    first = run.outputs[0]
+    run.outputs = [{**first, "partition": 0, "offset": of, "of": of} for of in range(len(table))]
+    run.contents = {
+        of: {"key": key.encode(), "value": json.dumps({"key": key, "total": total}).encode()}
+        for of, (key, total) in enumerate(table)
+    }
+    run.partitions = [each for each in run.partitions if each["topic"].endswith("input")]
+    run.batches = [each for each in run.batches if each["topic"].endswith("input")]
+    run.observed = run.states = []
+    assert found(verify(run.write(tmp_path / "run"))) == ({"wrong-aggregate": wrong} if wrong else {})
+
+
 def test_rows_of_a_table_are_in_no_log() -> None:
     workload = parse(
         {
@@ -149,6 +270,21 @@ def test_rows_of_a_table_are_in_no_log() -> None:
         "by presence",
         "not judged",
     ]
+
+
+@pytest.mark.parametrize(
+    ("position", "seldom"),
+    [
+        ("in-transaction", set()),
+        ("transactional", {"zombie-write", "offset-divergence", "unprotected"}),
+        ("group", {"zombie-write"}),
+    ],
+)
+def test_what_the_offsets_of_an_application_can_show(position: str, seldom: set[str]) -> None:
+    raw = DescribedRun(level=2, app={**APP, "position": position}).raw
+    checks = [CheckResult(name=each, claim="") for needed in levels.FOUND_BY.values() for each in needed]
+    found = levels.classes(parse(raw, where="test").pipeline, checks)
+    assert {cls for cls, how in found.items() if how == levels.PRESENCE} == seldom
 
 
 def test_the_results_say_of_each_class_how_far_it_was_judged(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,18 +4,21 @@
     of_workers(spark, "jdbc:sqlite:/tmp/runs/database-1/database.sqlite", "op_1a2b3c4d_7_results")
 
 A row of an application becomes a record: its value is a JSON object with a field for each column, and its column
-`key`, if there is one, is the key. Rows have no order, so `offset` only numbers them, in the order of their values.
+`key`, if there is one, is the key. Rows have no order, so `offset` only numbers them, in the order of their values. A
+PostgreSQL column `numeric` without a scale, of which Spark makes a decimal with 18 places, has no zeros at its end.
 """
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from onceproof.harness.base.errors import HarnessError, WorkloadError
 from onceproof.harness.model.databases import SQLITE_URL, address
 from onceproof.harness.record.payload import NUMBER_DIGITS
 from onceproof.verifiers.evidence.spark import rows
 
+_UNSCALED = "decimal(38,18)"
 _SQLITE = {"driver": "org.sqlite.JDBC"}
 _POSTGRESQL = {"driver": "org.postgresql.Driver", "connectTimeout": "30", "socketTimeout": "30", "fetchsize": "10000"}
 
@@ -27,7 +30,9 @@ def read(spark: SparkSession, url: str, table: str) -> DataFrame:
     """
     frame = _table(spark, url, table)
     key = "cast(key AS binary)" if "key" in frame.columns else "cast(NULL AS binary)"
-    return frame.selectExpr(f"{key} AS key", "cast(to_json(struct(*)) AS binary) AS value").selectExpr(
+    fields = [F.col(f"`{name}`") if kind != _UNSCALED else _plain(name) for name, kind in frame.dtypes]
+    value = F.to_json(F.struct(*fields)).cast("binary").alias("value")
+    return frame.select(F.expr(key).alias("key"), value).selectExpr(
         "0 AS partition",
         "cast(row_number() OVER (ORDER BY value) - 1 AS bigint) AS offset",
         "key",
@@ -37,6 +42,11 @@ def read(spark: SparkSession, url: str, table: str) -> DataFrame:
         "cast(NULL AS bigint) AS told_0",
         "cast(NULL AS bigint) AS told_1",
     )
+
+
+def _plain(name: str) -> Column:
+    """Return a decimal as text, without the zeros at its end."""
+    return F.regexp_replace(F.col(f"`{name}`").cast("string"), r"\.?0+$", "").alias(name)
 
 
 def of_workers(spark: SparkSession, url: str, table: str) -> DataFrame:

@@ -1,10 +1,11 @@
 """Give the rows of an application's model, and the outputs in the same columns.
 
     rows(tables)       topic, number, key, result               what the model gives
-    outputs(tables)    topic, partition, offset, key, result    what the log has
+    outputs(tables)    topic, partition, offset, key, result    what the log has; and gone
     views_of(tables)   what the query for the expected outputs may name
 
 `result` has the columns that are compared, each of them as text, in a JSON object; columns that are null are left out.
+So an output without a value (`gone`) is like one in which all of these columns are null.
 """
 
 from collections.abc import Iterable, Mapping
@@ -68,15 +69,14 @@ def views_of(tables: Tables) -> dict[str, DataFrame]:
 
 @cached
 def outputs(tables: Tables) -> DataFrame:
-    """Return the outputs with `PLACE`, key (as text), and result, which is null for an output without a value."""
+    """Return the outputs with `PLACE`, key (as text), result, and gone (whether the output has no value)."""
     contract, names = of(tables), compared(of(tables), _asked(tables).columns)
     contents = tables.parquet("tables/outputs.parquet", CONTENTS.spark)
 
     def of_topic(topic: str) -> DataFrame:
         key = F.expr(f"cast({contract.column(topic, 'key').sql} AS string)").alias("key")
-        columns = _result({each: contract.column(topic, each).sql for each in names})
-        result = F.when(F.expr("value IS NOT NULL"), columns).alias("result")
-        return contents.where(F.col("topic") == topic).select(*PLACE, key, result)
+        result = _result({each: contract.column(topic, each).sql for each in names})
+        return contents.where(F.col("topic") == topic).select(*PLACE, key, result, F.expr("value IS NULL AS gone"))
 
     return reduce(DataFrame.unionAll, map(of_topic, tables.workload.compared))
 

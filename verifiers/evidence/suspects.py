@@ -2,9 +2,9 @@
 
 The first comparison is by fingerprint and needs no shuffle: if the actual outputs are exactly the expected ones, and
 all their inputs are below the committed offset, there are no suspects. Otherwise one hash aggregation compares them, by
-topic, number, digest and partition. They fit if there are as many actual outputs as expected ones, all of one input,
-which all their headers name and which is below the committed offset. A number of which some outputs do not fit is a
-suspect, which the checks examine.
+topic, number, digest and partition. They fit if there are as many actual outputs as there may and must be, all of one
+input, which all their headers name and which is below the committed offset. A number of which some outputs do not fit
+is a suspect, which the checks examine.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def suspects(tables: Tables) -> DataFrame | None:
     """Return the topics and numbers whose outputs do not fit; None if all fit, or if no output names its input.
 
     Columns: topic, number, from_p and from_o (the input's partition and offset), position (the committed offset of
-    that partition), and missing (whether an output that is due is not there).
+    that partition), and missing (whether an output that must exist is not there).
     """
     if not tables.workload.identified:
         return None
@@ -55,7 +55,9 @@ def suspects(tables: Tables) -> DataFrame | None:
         *KEY,
         "digest",
         lane,
+        F.lit(0).alias("there"),
         F.lit(1).alias("due"),
+        F.col("input.least").alias("least"),
         F.col("input.partition").alias("from_p"),
         F.coalesce("input.offset", F.lit(_NONE)).alias("from_o"),
         nothing.cast("int").alias("told_p"),
@@ -65,7 +67,9 @@ def suspects(tables: Tables) -> DataFrame | None:
         *KEY,
         "digest",
         lane,
-        F.lit(-1).alias("due"),
+        F.lit(1).alias("there"),
+        F.lit(0).alias("due"),
+        F.lit(0).alias("least"),
         nothing.cast("int").alias("from_p"),
         nothing.alias("from_o"),
         F.coalesce("source_partition", F.lit(_NONE)).alias("told_p"),
@@ -76,21 +80,21 @@ def suspects(tables: Tables) -> DataFrame | None:
     one_input = " AND ".join(f"lowest_{name} = {name}" for name in names)
     return tables.unless_empty(
         together.agg(
-            F.sum("due").alias("due"),
+            *(F.sum(name).alias(name) for name in ("there", "due", "least")),
             *(F.min(name).alias(f"lowest_{name}") for name in names),
             *(F.max(name).alias(name) for name in names),
         )
         .join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "from_p")), "from_p", "left")
         .where(
-            f"NOT coalesce(due = 0 AND {one_input} AND from_p = told_p "
-            f"AND (from_o = {_NONE} OR from_o = told_o AND from_o < position), false)"
+            f"NOT coalesce(there BETWEEN least AND due AND (there = 0 OR {one_input} AND from_p = told_p "
+            f"AND (from_o = {_NONE} OR from_o = told_o AND from_o < position)), false)"
         )
         .groupBy(*KEY)
         .agg(
             F.max("from_p").alias("from_p"),
             F.expr(f"max(nullif(from_o, {_NONE})) AS from_o"),
             F.max("position").alias("position"),
-            F.expr("max(due) > 0 AS missing"),
+            F.expr("max(there < least) AS missing"),
         )
     )
 
