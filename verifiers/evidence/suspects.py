@@ -86,7 +86,7 @@ def suspects(tables: Tables) -> DataFrame | None:
         )
         .join(F.broadcast(tables.positions_frame.withColumnRenamed("partition", "from_p")), "from_p", "left")
         .where(
-            f"NOT coalesce(there BETWEEN least AND due AND (there = 0 OR {one_input} AND from_p = told_p "
+            f"NOT coalesce(least <= there AND there <= due AND (there = 0 OR {one_input} AND from_p = told_p "
             f"AND (from_o = {_NONE} OR from_o = told_o AND from_o < position)), false)"
         )
         .groupBy(*KEY)
