@@ -135,9 +135,12 @@ def test_a_late_commit_is_found_without_a_word_of_the_application(
 
 
 @pytest.mark.long
-def test_a_zombie_is_fenced_by_its_generation(chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["zombie", "answers-lost"])
+def test_an_application_that_the_brokers_protect_is_valid(
+    chaos: Chaos, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.chdir(APP.parent)
-    assert found(chaos.run(scenario.load(APP.parent / "zombie.toml"))) == ("valid", set(), [])
+    assert found(chaos.run(scenario.load(APP.parent / f"{name}.toml"))) == ("valid", set(), [])
 
 
 @pytest.mark.long
