@@ -16,10 +16,10 @@ By key, the model is compared for the inputs below the committed offset. If ther
 inputs whose offset is not known, it is not known what the outputs should be, and that is a reason (`unknown`).
 """
 
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding, Reason, ReasonKind
@@ -35,8 +35,10 @@ _EACH = "outputs are none of those that the model gives for their input"
 _BY_KEY = "outputs of a key are not what the model gives for it, or are missing"
 _KEY = ["topic", "key"]
 _NTH = "row_number() OVER (PARTITION BY topic, key ORDER BY {}) AS nth"
-_KINDS: tuple[ReasonKind, ...] = ("stalled", "indeterminate")
-_LEFT = ("are at or above the committed offset", "have no known offset")
+_LEFT: tuple[tuple[ReasonKind, str], ...] = (
+    ("stalled", "are at or above the committed offset"),
+    ("indeterminate", "have no known offset"),
+)
 
 
 def _judge(tables: Tables) -> Judged:
@@ -61,7 +63,7 @@ def _left(tables: Tables) -> list[Reason]:
     [row] = rows(placed.agg(*counts))
     return [
         Reason(kind=kind, says=f"{count} inputs {says}, so it is not known whether the outputs must have them")
-        for count, kind, says in zip(row, _KINDS, _LEFT, strict=True)
+        for count, (kind, says) in zip(row, _LEFT, strict=True)
         if count
     ]
 
@@ -104,7 +106,7 @@ def _different(tables: Tables, should: DataFrame, there: DataFrame) -> list[Find
     holes = completeness.frame(tables).where("topic != 'input'").select("topic").distinct()
     on = [*_KEY, "nth"]
     right = should.select(*(F.col(each).alias(f"its_{each}") for each in on), F.col("result").alias("should"))
-    alike = reduce(Column.__and__, (F.col(each).eqNullSafe(F.col(f"its_{each}")) for each in on))
+    alike = [F.col(each).eqNullSafe(F.col(f"its_{each}")) for each in on]
     both = there.join(right, alike, "full").withColumns({each: F.coalesce(each, f"its_{each}") for each in _KEY})
     both = both.join(F.broadcast(holes), "topic", "left_anti")
     wrong = both.where("NOT (result <=> should) OR its_nth IS NULL OR offset IS NULL")

@@ -91,7 +91,8 @@ def wrong(
     kept = {each.place for each in mine if log[each.place].get(each.key) == each.crc}
     for each in mine:
         there = log[each.place].get(each.key)
-        if each.place in kept and there != each.crc if as_sent else there is None:
+        lost = each.place in kept and there != each.crc if as_sent else there is None
+        if lost:
             yield each, there
 
 

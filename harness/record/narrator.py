@@ -64,6 +64,11 @@ class _Transaction:
     ended: bool = False
     stops: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def owner(self) -> Owner:
+        """What owns its batches and offsets: worker, incarnation, number."""
+        return self.worker, self.incarnation, self.number
+
 
 @dataclass
 class _Process:
@@ -87,8 +92,7 @@ class Narrator:
     that were sent there, each with the transaction (worker, incarnation, number) that sent it first: a client gives a
     sequence number again if the broker refused the batch. `positions` maps what was sent as a committed offset
     (producer id, epoch, partition, offset) to the transactions that sent it and were not refused, in their order.
-    `members` maps a worker to its member
-    ids in its group, and `transactional_ids` to the id of its last transaction.
+    `members` maps a worker to its member ids in its group, and `transactional_ids` to the id of its last transaction.
     """
 
     def __init__(self, *, read: Callable[[int], str], emit: Emit, transactional: bool = True) -> None:
@@ -237,18 +241,16 @@ class Narrator:
 
     def _note(self, transaction: _Transaction, api: int, body: Mapping[str, Any], at: float) -> None:
         """Note to which transaction the batches of a Produce, or the offsets of a TxnOffsetCommit, belong."""
-        owner = transaction.worker, transaction.incarnation, transaction.number
         if api == _PRODUCE:
             for batch in body.get("batches", ()):
-                key = tuple(batch.get(name) for name in _BATCH)
-                self.batches.setdefault(key, {}).setdefault(batch.get("crc"), owner)
+                self.batches.setdefault(_place(batch), {}).setdefault(batch.get("crc"), transaction.owner)
         elif api == _TXN_OFFSET_COMMIT:
             for each in self._read_by(transaction.worker, body):
                 sent, transaction.sent = _sent(body, each), round(at, 6)
                 transaction.waiting[sent] += 1
                 known = self.positions.setdefault(sent, [])
-                if owner not in known:
-                    known.append(owner)
+                if transaction.owner not in known:
+                    known.append(transaction.owner)
 
     def _read_by(self, worker: int, body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield what a request or response has of each partition of the topic that a worker reads."""
@@ -258,7 +260,6 @@ class Narrator:
 
     def _offsets_answered(self, transaction: _Transaction, asked: Mapping[str, Any], told: Mapping[str, Any]) -> None:
         """Note which offsets a transaction has committed. It does not own those that were refused each time."""
-        owner = transaction.worker, transaction.incarnation, transaction.number
         codes = {each["partitionIndex"]: each["errorCode"] for each in self._read_by(transaction.worker, told)}
         for each in self._read_by(transaction.worker, asked):
             sent, code = _sent(asked, each), codes.get(each["partitionIndex"], _NONE)
@@ -267,7 +268,7 @@ class Narrator:
             elif code in _NOT_APPENDED:
                 transaction.waiting[sent] -= 1
                 if not transaction.waiting[sent]:
-                    self.positions[sent].remove(owner)
+                    self.positions[sent].remove(transaction.owner)
 
     def _fetched(self, process: _Process, told: Mapping[str, Any]) -> None:
         for group in told.get("groups", [told]):
@@ -321,7 +322,7 @@ def _acknowledged(transaction: _Transaction, asked: Mapping[str, Any], told: Map
             place: Place = topic.get("name", ""), each["index"]
             first, count = each["baseOffset"], sent[place]["records"] if place in sent else 0
             if each["errorCode"] == _NONE and first >= 0 and count:
-                batch = tuple(sent[place].get(name) for name in _BATCH)
+                batch = _place(sent[place])
                 if batch in transaction.acknowledged:
                     continue
                 transaction.acknowledged.add(batch)
@@ -329,6 +330,11 @@ def _acknowledged(transaction: _Transaction, asked: Mapping[str, Any], told: Map
                 known = transaction.outputs.get(name, (0, first, first))
                 last = max(known[2], first + count - 1)
                 transaction.outputs[name] = known[0] + count, min(known[1], first), last
+
+
+def _place(batch: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return where a batch is to be in the log: its producer id, epoch, topic, partition and base sequence."""
+    return tuple(batch.get(name) for name in _BATCH)
 
 
 def _sent(asked: Mapping[str, Any], each: Mapping[str, Any]) -> tuple[Any, ...]:
