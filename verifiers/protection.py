@@ -40,12 +40,10 @@ def offsets(tables: Tables) -> DataFrame | None:
         return None
     commits = membership.commits(tables)
     apart = _apart(tables) if tables.workload.sends_positions else None
-    # An offset that an earlier commit has covered, such as the one at which a consumer begins, covers no input.
-    earlier = over_earlier(("topic", "partition"), "offset")
-    ahead = commits.selectExpr("*", f"coalesce(max(IF(fate = 'visible', position, 0L)) {earlier}, 0L) AS high").where(
-        "position > high"
-    )
-    outside = ahead.where("NOT transactional").drop("high")
+    # A commit that leaves the position where it is, as a consumer's at its beginning, does nothing to any input.
+    last = f"last(IF(fate = 'visible', position, NULL), true) {over_earlier(('topic', 'partition'), 'offset')}"
+    moves = commits.selectExpr("*", f"coalesce({last}, 0L) AS last").where("position != last")
+    outside = moves.where("NOT transactional").drop("last")
     if apart is not None:
         alone = apart.where("NOT shared").select("log", "offset")
         outside = outside.unionByName(commits.join(alone, ["log", "offset"], "left_semi"))

@@ -30,9 +30,9 @@ def judge(case: Case, stages: list[Stage], counting: Counting) -> set[tuple[int,
             and (each.log, each.at) not in case.late
             and (each.batch is None or (each.log, each.batch.first) not in case.old)
         ]
-        covered = _covered(stage)
+        before = _before(stage)
         for each in commits:
-            if each.span is None and each.position > covered[each.log, each.at]:
+            if each.span is None and each.position != before[each.log, each.at]:
                 case.add("unprotected", stage.source, each.partition, each.position)
                 found.add((each.log, each.at))
         last = stage is stages[-1]
@@ -40,12 +40,12 @@ def judge(case: Case, stages: list[Stage], counting: Counting) -> set[tuple[int,
     return found
 
 
-def _covered(stage: Stage) -> dict[tuple[int, int], int]:
-    """The highest offset that was committed in its partition before each commit, by the commit's place."""
-    found, high = dict[tuple[int, int], int](), Counter[int]()
+def _before(stage: Stage) -> dict[tuple[int, int], int]:
+    """The committed offset of its partition before each commit, by the commit's place."""
+    found, last = dict[tuple[int, int], int](), Counter[int]()
     for each in sorted(stage.visible(), key=lambda commit: commit.at):
-        found[each.log, each.at] = high[each.partition]
-        high[each.partition] = max(high[each.partition], each.position)
+        found[each.log, each.at] = last[each.partition]
+        last[each.partition] = each.position
     return found
 
 

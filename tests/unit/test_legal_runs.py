@@ -20,12 +20,22 @@ def assigned_in_its_transaction(run: GoodRun, *, sent: float) -> None:
             event["sent"] = sent
 
 
-def committed_outside(run: GoodRun, *, position: int) -> None:
+_NOBODY = {"worker": None, "incarnation": None, "transaction": None, "producer_id": -1, "producer_epoch": -1}
+
+
+def committed_outside_first(run: GoodRun, *, position: int) -> None:
     """A consumer commits the offset at which it begins, outside of any transaction."""
     first = next(commit for commit in run.commits if commit["partition"] == 0)
     outside = {"offset": 0, "position": position, "transactional": False, "marker": None}
-    nobody = {"worker": None, "incarnation": None, "transaction": None, "producer_id": -1, "producer_epoch": -1}
-    run.commits.insert(0, {**first, **outside, **nobody})
+    run.commits.insert(0, {**first, **outside, **_NOBODY})
+
+
+def committed_outside_last(run: GoodRun, *, back: int) -> None:
+    """Somebody commits an offset `back` below the last one, outside of any transaction."""
+    last = max((commit for commit in run.commits if commit["partition"] == 0), key=lambda commit: commit["offset"])
+    moved = {"offset": last["offset"] + 2, "position": last["position"] - back}
+    run.commits.append({**last, **moved, "transactional": False, "marker": None, **_NOBODY})
+    run.positions[0] = moved["position"]
 
 
 def aborted_from_the_middle(run: GoodRun) -> None:
@@ -41,8 +51,10 @@ def aborted_from_the_middle(run: GoodRun) -> None:
     [
         (assigned_in_its_transaction, {"sent": 2.08}, set()),
         (assigned_in_its_transaction, {"sent": 2.04}, {"zombie-write"}),
-        (committed_outside, {"position": 0}, set()),
-        (committed_outside, {"position": 5}, {"unprotected"}),
+        (committed_outside_first, {"position": 0}, set()),
+        (committed_outside_first, {"position": 5}, {"unprotected"}),
+        (committed_outside_last, {"back": 0}, set()),
+        (committed_outside_last, {"back": 1}, {"unprotected", "offset-divergence"}),
         (aborted_from_the_middle, {}, set()),
     ],
 )
