@@ -23,7 +23,8 @@ reported as `lost` as well:
 
 A finding by presence (`duplicate`, `phantom`, `corrupted`) is always reported. A finding by absence (`lost`,
 `reset-skip`) is reported only if the partitions of the input and of the output are complete. An input that the ledger
-calls `info` may have one output or none if it is not in the log; if it is in the log, it is an input like any other.
+calls `info` may have its outputs or none if it is not in the log; if it has some of them and not all, that is a reason
+(`unknown`). If it is in the log, it is an input like any other.
 An acknowledged input must have its output even if its offset was not returned and it is no longer in the log. If that
 output is missing, the run is `unknown`, since it cannot be decided whether the input is below the committed offset.
 
@@ -43,7 +44,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.events import PositionReset
 from onceproof.harness.record.results import Finding, Reason, ReasonKind
 from onceproof.verifiers import completeness, inputs
-from onceproof.verifiers.evidence import causes, suspects
+from onceproof.verifiers.evidence import causes, partly, suspects
 from onceproof.verifiers.evidence.causes import KEY
 from onceproof.verifiers.evidence.check import IDENTITY, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
@@ -74,15 +75,16 @@ _BY_ABSENCE = ("lost", "reset-skip")
 
 def _judge(tables: Tables) -> Judged:
     compared, suspected = tables.sizes("inputs", "outputs"), suspects.suspects(tables)
+    reasons = partly.reasons(tables)
     if suspected is None:
-        return Judged(compared=compared)
+        return Judged(compared=compared, reasons=reasons)
     due = tables.gathered(_due(tables, suspected))
     there = tables.gathered(_there(tables, suspected, due))
     missing = tables.gathered(_missing(due, there))
     absent, present = _absent(tables, missing, there), _present(tables, missing, there)
     found = tables.gathered(absent.unionByName(present, allowMissingColumns=True))
     counts = {row["cls"]: row["n"] for row in rows(found.groupBy("cls").agg(F.count("*").alias("n")))}
-    reasons = [
+    reasons += [
         Reason(kind=reason, says=f"{counts[cls]} inputs {_worded(tables, says)}")
         for cls, reason, says in _UNSURE
         if cls in counts

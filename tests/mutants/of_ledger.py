@@ -107,6 +107,25 @@ def ledger_mode_offset_not_told_and_without_output(run: RunData) -> Expected:
     return {}
 
 
+@mutant(TWICE, "ledger", unknown="1 inputs were never acknowledged and are not known to be in the log")
+def ledger_mode_info_and_one_of_its_outputs(run: RunData) -> Expected:
+    """Ledger mode, nothing is asserted: an input that was never acknowledged has one of its two outputs."""
+    row = pick(run)
+    forget(run, row["number"])
+    run.remove_output(row)
+    return {}
+
+
+@mutant(TWICE, "ledger")
+def ledger_mode_info_without_outputs(run: RunData) -> Expected:
+    """Ledger mode, harmless: an input that was never acknowledged has none of its outputs."""
+    row = pick(run)
+    forget(run, row["number"])
+    for each in [each for each in run.outputs if each["number"] == row["number"]]:
+        run.remove_output(each)
+    return {}
+
+
 @mutant(ZOMBIE, unknown="1 records of op-pack-input are not in the ledger")
 def input_stored_twice(run: RunData) -> Expected:
     """Nothing is asserted: an input stands in the log a second time, which the ledger does not know; both came out."""

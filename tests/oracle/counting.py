@@ -53,6 +53,8 @@ class Counting:
         self.fitting = [row for several in there.values() for row in several if place_of(row) not in case.bad]
         if self.foreign:
             case.wonder("indeterminate", "foreign", len(self.foreign))
+        if case.pipeline.identified:
+            self._in_part()
 
     def touched(self) -> set[tuple[str, int]]:
         """Partitions with outputs that are missing, too many or wrong."""
@@ -63,6 +65,19 @@ class Counting:
             return places
         topics = {topic for topic, _ in places}
         return {(log.topic, log.partition) for log in self.case.judged() if log.topic in topics}
+
+    def _in_part(self) -> None:
+        """Inputs that nobody acknowledged, that the log is not known to have, and of which something came out."""
+        there = Counter((row["topic"], row["number"]) for row in self.case.run.outputs)
+        maybe = self.inputs.maybe()
+        due: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for key, several in self.due.items():
+            if key[1] in maybe:
+                needed = sum(offset is None for each in several.values() for _, offset in each.places)
+                due[key[1]].append((there[key], needed))
+        for number, counts in due.items():
+            if any(count for count, _ in counts) and any(count < needed for count, needed in counts):
+                self.case.wonder("indeterminate", "in-part", number)
 
     def _of(self, key: Key) -> Iterable[Due]:
         return self.due.get(key, {}).values()

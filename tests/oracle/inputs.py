@@ -75,6 +75,16 @@ class Inputs:
             self.lost.append({**row, "found": None})
             self.case.add("input-lost", "input", row["partition"], log.end)
 
+    def maybe(self) -> set[int]:
+        """The numbers of inputs that were never acknowledged, and that the log is not known to have."""
+        return {
+            row["number"]
+            for row in self.case.run.ledger
+            if row["offset"] is None
+            and not row.get("acknowledged")
+            and (row["number"], row["digest"]) not in self._first
+        }
+
     def _due(self) -> dict[Key, dict[int, Due]]:
         due: dict[Key, dict[int, Due]] = defaultdict(lambda: defaultdict(Due))
         rows = [(row, row, 1) for row in self.strangers]

@@ -30,6 +30,7 @@ _SAYS = {
     "moved": "{about}",
     "not-in-sync": "the replica of op-pack-{about} is not in the ISR",
     "missing": "inputs have no output, but a partition is incomplete",
+    "in-part": "inputs were never acknowledged and are not known to be in the log",
     "visible": "{about}: {:} visible in the log, the reader saw",
     "offsets": "{about}: {:} offsets, the log's batches account for",
     "last-stable-offset": "{about}: the LSO {:} is below the high watermark",

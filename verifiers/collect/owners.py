@@ -44,17 +44,17 @@ def ranges(
     return found
 
 
-def places(spark: SparkSession, ledger: Path, inputs: DataFrame | None) -> DataFrame:
+def places(spark: SparkSession, ledger: Path, inputs: DataFrame) -> DataFrame:
     """Return number and `told_0` of each input whose place is known.
 
-    An input whose acknowledgement had no offset is where `inputs`, the records of the input topic, have it first; None
-    in ledger mode, where its place is not known.
+    An input whose acknowledgement had no offset is where `inputs`, the records of the input topic, have it first. They
+    are read only if there is such an input, in ledger mode as well.
     """
     sent = spark.read.schema(LEDGER.spark).parquet(str(ledger.absolute() / "sent-*.parquet"))
     packed = provenance.packed_place_sql("partition", "offset")
     placed = sent.where("offset IS NOT NULL").selectExpr("number", f"{packed} AS told_0")
     unplaced = sent.where("offset IS NULL").select("number")
-    if inputs is None or unplaced.isEmpty():  # speed
+    if unplaced.isEmpty():  # speed
         return placed
     first = inputs.join(F.broadcast(unplaced), "number", "left_semi").groupBy("number")
     return placed.unionAll(first.agg(F.expr(f"min({packed}) AS told_0")))

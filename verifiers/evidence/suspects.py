@@ -26,16 +26,22 @@ _NONE = -1  # the offset of an input that the ledger does not have, or of an out
 
 @cached
 def expected(tables: Tables) -> DataFrame:
-    """Return one row for each expected output: topic, partition, number, digest, input (partition, offset, least).
-
-    `least` is 1 if the output must exist, 0 if it may be absent.
-    """
+    """Return the expected outputs of all inputs, as `outputs_of`."""
     everything = tables.truth
     strange = inputs.strangers(tables)
     if strange is not None:
         everything = everything.unionByName(strange.withColumn("least", F.lit(1)))
-    inputs_of = everything.withColumn("input", F.struct("partition", "offset", "least"))
-    return views.query(tables.spark, tables.workload.expected, inputs=inputs_of, **modelled.views_of(tables))
+    return outputs_of(tables, everything)
+
+
+def outputs_of(tables: Tables, some: DataFrame) -> DataFrame:
+    """Return one row for each expected output of these inputs: topic, partition, number, digest, input.
+
+    `some` has the columns of `tables.truth`. `input` is the partition, offset and least of the input; `least` is 1 if
+    the output must exist, 0 if it may be absent.
+    """
+    named = some.withColumn("input", F.struct("partition", "offset", "least"))
+    return views.query(tables.spark, tables.workload.expected, inputs=named, **modelled.views_of(tables))
 
 
 @cached
