@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 from pydantic import Field as Key
 from pydantic import model_validator
 
+from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import topology
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
@@ -73,14 +74,18 @@ def strike_links(
     node, links = meant(context, spec)
     context.note(FaultTarget(fault=fault.id, role=spec.target, node=node, links=links))
     already = len(context.cluster.proxies.broken(links))
-    act(links)
-    broken = len(context.cluster.proxies.broken(links))
-    context.note(LinksBroken(fault=fault.id, already=already, broken=broken, of=len(links)))
 
     def undo() -> None:
-        if not context.cluster.heal_links(links, close=close):
+        if not context.cluster.heal_links(links, fault=fault.id, close=close):
             context.note(ToxiproxyRestarted(fault=fault.id))
 
+    try:
+        act(links)
+    except HarnessError:  # some of them may be broken
+        undo()
+        raise
+    broken = len(context.cluster.proxies.broken(links))
+    context.note(LinksBroken(fault=fault.id, already=already, broken=broken, of=len(links)))
     return undo
 
 

@@ -69,7 +69,7 @@ class Degrade:
         return strike_links(
             context,
             fault,
-            lambda links: context.cluster.proxies.degrade_links(links, toxic, attributes),
+            lambda links: context.cluster.proxies.degrade_links(links, toxic, attributes, fault=fault.id),
             close=loses_data,
         )
 

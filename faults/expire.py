@@ -21,15 +21,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
+from pydantic import model_validator
+
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
-from onceproof.harness.model.spec import FaultSpec, When
+from onceproof.harness.model.spec import OPEN_PHASES, FaultSpec, When
 from onceproof.harness.record.events import Expired, FaultTarget, Outcome
 from onceproof.harness.record.history import Events
 
+_KNOWN_DEADLINE_S = 5.0
 _DEADLINE_S = 60.0
 
 
@@ -43,6 +46,12 @@ class ExpireSpec(FaultSpec):
     what: Literal["transaction", "transactional-id", "producer-id"]
     when: When
 
+    @model_validator(mode="after")
+    def _has_a_transaction(self) -> "ExpireSpec":
+        if self.what == "transaction" and self.when.phase not in OPEN_PHASES:
+            raise ValueError(f"when: no transaction is open at {self.when.phase}; allowed: {', '.join(OPEN_PHASES)}")
+        return self
+
 
 class Expire:
     """What the brokers know of a producer expires while it waits."""
@@ -53,12 +62,14 @@ class Expire:
     needs: ClassVar = frozenset({"transaction-state"})
 
     def inject(self, context: FaultContext, fault: PlannedFault[ExpireSpec]) -> Undo:
-        """Wait until it has expired. Raises DeadlineError when it has not within 60 s."""
+        """Wait until it has expired. Raises DeadlineError when it has not within 60 s, or was not known before."""
         worker, what = fault.spec.when.worker, fault.spec.what
         name = context.workers.transactional_id(worker)
         context.note(FaultTarget(fault=fault.id, role=f"worker-{worker}", transactional_id=name))
+        expired = _expired(context, what, name)
+        until(f"the brokers to know the {what} of {name}", lambda: not expired(), deadline_s=_KNOWN_DEADLINE_S)
         began = time.monotonic()
-        until(f"the {what} of {name} to expire", _expired(context, what, name), deadline_s=_DEADLINE_S)
+        until(f"the {what} of {name} to expire", expired, deadline_s=_DEADLINE_S)
         context.note(Expired(fault=fault.id, what=what, after_s=round(time.monotonic() - began, 1)))
         return lambda: None
 

@@ -69,13 +69,13 @@ class MoveCoordinator:
                 transactional_id=name,
             )
         )
-        context.cluster.proxies.break_links(links, "cut")
+        context.cluster.proxies.break_links(links, "cut", fault=fault.id)
         if spec.end == "abort":
             self._initialise(context, fault, name)
             self._until_prepared(context, name, spec.end)  # while the worker waits, so that it cannot commit first
 
         def undo() -> None:
-            context.cluster.heal_links(links, close=True)
+            context.cluster.heal_links(links, fault=fault.id, close=True)
             context.cluster.start(node)
 
         return undo
@@ -94,7 +94,7 @@ class MoveCoordinator:
             self._initialise(context, fault, name)
         context.cluster.kill(node)
         killed = time.monotonic()
-        context.cluster.heal_links(links, close=True)
+        context.cluster.heal_links(links, fault=fault.id, close=True)
 
         def moved() -> Transaction | None:
             found = admin.transaction(name)

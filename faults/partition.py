@@ -55,7 +55,10 @@ class Partition:
         spec = fault.spec
         mode = spec.mode
         return strike_links(
-            context, fault, lambda links: context.cluster.proxies.break_links(links, mode), close=mode != "stall"
+            context,
+            fault,
+            lambda links: context.cluster.proxies.break_links(links, mode, fault=fault.id),
+            close=mode != "stall",
         )
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:

@@ -13,6 +13,7 @@ abort while it keeps its partitions, and whether it then seeks back is up to the
 Setting min.insync.replicas above the number of replicas would not have this effect: brokers use the smaller of the two.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -24,7 +25,7 @@ from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec
-from onceproof.harness.record.events import FaultInjected, FaultTarget, Outcome
+from onceproof.harness.record.events import FaultHealed, FaultInjected, FaultTarget, Outcome
 from onceproof.harness.record.history import Events
 
 _KEY = "max.message.bytes"
@@ -34,6 +35,7 @@ _REFUSED = "78"
 _ALLOWED = "1048588"  # bytes: Kafka's default
 _LEADER = "controller-leader"
 _HEAL_DEADLINE_S = 30.0
+_REPORTED_S = 10.0  # after which a worker has ended a transaction with a record that was refused
 
 
 class RefuseWritesSpec(FaultSpec):
@@ -82,11 +84,12 @@ class RefuseWrites:
         return {"topic": chance.dice.choice(chance.topics), "lasts_s": chance.seconds(1.5, 2.9)}
 
     def missing(self, fault: PlannedFault[RefuseWritesSpec], events: Events) -> str | None:
-        """Return a message unless a transaction was aborted after the fault was injected."""
-        injected = events.the(FaultInjected, fault=fault.id).at
-        if any(each.at > injected for each in events.of(Outcome, type="fail")):
+        """Return a message unless a transaction was aborted while the writes were refused, or shortly afterwards."""
+        injected, healed = events.the(FaultInjected, fault=fault.id).at, events.first(FaultHealed, fault=fault.id)
+        end = math.inf if healed is None else healed.at + _REPORTED_S
+        if any(injected < each.at < end for each in events.of(Outcome, type="fail")):
             return None
-        return "no transaction was aborted after the writes were refused"
+        return "no transaction was aborted while the writes were refused"
 
 
 FAULT = RefuseWrites()

@@ -40,12 +40,10 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
-from onceproof.harness.model.spec import FaultSpec, When
+from onceproof.harness.model.spec import OPEN_PHASES, FaultSpec, When
 from onceproof.harness.record.events import FaultInjected, FaultTarget, Outcome, ZombieLate
 from onceproof.harness.record.history import Events
 
-# The phases at which the coordinator knows the worker's transaction as open.
-_OPEN = ("produced", "offsets-sent", "before-commit")
 # The phases at which its offsets are pending.
 _SENT = ("offsets-sent", "before-commit")
 _ASSIGNED_DEADLINE_S = 10.0
@@ -71,8 +69,8 @@ class ZombieSpec(FaultSpec):
 
     @model_validator(mode="after")
     def _has_a_transaction(self) -> "ZombieSpec":
-        if "transaction" in self.past and self.when.phase not in _OPEN:
-            raise ValueError(f"past: no transaction is open at {self.when.phase}; allowed: {', '.join(_OPEN)}")
+        if "transaction" in self.past and self.when.phase not in OPEN_PHASES:
+            raise ValueError(f"past: no transaction is open at {self.when.phase}; allowed: {', '.join(OPEN_PHASES)}")
         return self
 
     @property

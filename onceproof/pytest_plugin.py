@@ -50,6 +50,7 @@ _MARKER = (
     "path of a TOML file from pytest's root directory, or the name of a scenario that `onceproof list` shows. Or it "
     "runs `app`, a file without faults, once with each of `faults`, which are plans of `onceproof battery`."
 )
+_NOT_RUN = "the scenario of the marker `chaos` was not run"
 _GROUP = "chaos"  # of pytest-xdist: its tests run in one process
 _NOT_PARALLEL = (
     "chaos tests share clusters and cannot run in parallel under pytest-xdist: use --dist loadgroup, with no "
@@ -95,6 +96,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Put chaos tests into one group of pytest-xdist."""
     if _is_chaos(item) and getattr(item.config.option, "loadgroup", False):
         item.add_marker(pytest.mark.xdist_group(_GROUP))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that passed without having run the scenario that its marker names."""
+    yield
+    chaos = getattr(item, "funcargs", {}).get("chaos")
+    marker = item.get_closest_marker("chaos")
+    if marker is None or not (marker.args or marker.kwargs):
+        return
+    if chaos is None and any(each.name == "chaos" for each in item.own_markers):
+        pytest.fail(f"{_NOT_RUN}: give the test the fixture `chaos`, and call chaos.check()", pytrace=False)
+    if isinstance(chaos, Chaos) and not chaos.started:
+        pytest.fail(f"{_NOT_RUN}: call chaos.check()", pytrace=False)
 
 
 @pytest.hookimpl(trylast=True)
@@ -165,12 +180,16 @@ def _release(config: pytest.Config) -> str | None:
 
 
 class Chaos:
-    """The `chaos` fixture: `check` runs the test's scenario and fails the test if the verdict is not as expected."""
+    """The `chaos` fixture: `check` runs the test's scenario and fails the test if the verdict is not as expected.
+
+    `started` says whether the test has run a scenario.
+    """
 
     def __init__(
         self, clusters: Clusters, scenario: Path | None, *, seed: int, runs: Path, version: str | None
     ) -> None:
         self._clusters, self._scenario, self.seed, self._runs, self._version = clusters, scenario, seed, runs, version
+        self.started = False
 
     def start(self, scenario: Scenario | Path | None = None, *, faults: bool = True) -> Run:
         """A run whose steps the test takes itself.
@@ -181,6 +200,7 @@ class Chaos:
         from onceproof.harness.base.errors import BadInput, HarnessError
         from onceproof.run.run import Run
 
+        self.started = True
         named = scenario or self._scenario
         if named is None:
             raise pytest.UsageError("no scenario: name one in @pytest.mark.chaos(...) or pass it to the call")

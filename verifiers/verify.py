@@ -124,6 +124,8 @@ def verify(
     run = events.first(RunDescribed)
     versions = {**(run.versions if run else {}), **_libraries(events)}
     reasons += vacuity.vacuous(planned, events) + _troubles(events) + _other_client(versions)
+    if counts.get("outputs") == 0:
+        reasons.append(Reason(kind="vacuous", says="no output was written"))
     findings = [finding for check in judged for finding in check.findings]
     word = decide(findings, reasons)
     came = RunOutcome(word=word, findings=findings, reasons=reasons, events=events, versions=versions)

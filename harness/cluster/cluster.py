@@ -209,9 +209,9 @@ class Cluster(Nodes):
                 self._planned.end(node)
         self._or_restarted(self.proxies.heal_all)
 
-    def heal_links(self, names: Iterable[str], *, close: bool) -> bool:
+    def heal_links(self, names: Iterable[str], *, fault: str, close: bool) -> bool:
         """Restore these links as `Proxies.heal_links` does; return False when Toxiproxy had to be restarted for it."""
-        return self._or_restarted(lambda: self.proxies.heal_links(names, close=close))
+        return self._or_restarted(lambda: self.proxies.heal_links(names, fault=fault, close=close))
 
     def _or_restarted(self, heal: Callable[[], None]) -> bool:
         """Call `heal`; when it fails, restart Toxiproxy and return False.
@@ -231,4 +231,5 @@ class Cluster(Nodes):
             self._planned.end("toxiproxy")
             until("Toxiproxy to restart with healthy links", self.proxies.healthy, deadline_s=_PROXY_DEADLINE_S)
             self.proxies.lead(self._wired)
+            self.proxies.apply_again()
             return False

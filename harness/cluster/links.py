@@ -9,11 +9,17 @@ toxiproxy-python has one global endpoint and no timeouts, and it does not raise 
 HTTP class by one that sends each request to the endpoint of the current call, with a timeout, and raises HarnessError.
 So one process can use several clusters. Toxiproxy's random `toxicity` is never used, because the plan does not
 determine it.
+
+Several faults may affect the same link. Each of them adds toxics of its own, and healing it leaves those of the others.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import count
+from threading import RLock
 from typing import Any, Literal
 
 import requests
@@ -26,6 +32,13 @@ from onceproof.harness.cluster import topology
 Mode = Literal["cut", "blackhole", "stall", "responses-lost"]
 _API_TIMEOUT_S = 5.0
 _FOREVER_MS = 24 * 3600 * 1000
+_BOTH = ("upstream", "downstream")
+# Toxic, attributes and directions of each mode that adds toxics.
+_TOXICS: Mapping[str, tuple[str, Mapping[str, int], Sequence[str]]] = {
+    "blackhole": ("timeout", {"timeout": 0}, _BOTH),
+    "stall": ("latency", {"latency": _FOREVER_MS}, _BOTH),
+    "responses-lost": ("timeout", {"timeout": 0}, ("downstream",)),
+}
 _port: ContextVar[int] = ContextVar("toxiproxy_api_port")
 
 
@@ -58,8 +71,16 @@ toxiproxy.proxy.APIConsumer = _Endpoint
 toxiproxy.server.APIConsumer = _Endpoint
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Damage:
+    """What one fault does to a link: it disables it, or adds these toxics, in the form of Toxiproxy's API."""
+
+    cut: bool = False
+    toxics: Sequence[Mapping[str, Any]] = ()
+
+
 class Proxies:
-    """The Toxiproxy proxies of one cluster, by the name of their link.
+    """The Toxiproxy proxies of one cluster, by the name of their link. `fault` is the id of the fault that affects it.
 
     All methods raise HarnessError when Toxiproxy reports an error or does not answer within five seconds.
     """
@@ -70,6 +91,9 @@ class Proxies:
             link.name: toxiproxy.proxy.Proxy(name=link.name, upstream=link.upstream, listen=link.listen, enabled=True)
             for link in topology.links()
         }
+        self._damage: dict[str, dict[str, _Damage]] = defaultdict(dict)
+        self._number = count()  # makes the names of toxics unique
+        self._changing = RLock()
 
     @contextmanager
     def _here(self) -> Iterator[None]:
@@ -90,36 +114,71 @@ class Proxies:
 
     def lead(self, upstreams: Mapping[str, str]) -> None:
         """Change the upstreams of links, which closes their open connections."""
-        with self._here():
+        with self._here(), self._changing:
             for name, upstream in upstreams.items():
                 _Endpoint.post(f"/proxies/{name}", json=self._definition(name, upstream))
 
-    def break_links(self, names: Iterable[str], mode: Mode) -> None:
+    def break_links(self, names: Iterable[str], mode: Mode, *, fault: str) -> None:
         """Break these links in one of the modes that the module describes."""
-        with self._here():
-            for name in names:
-                self._break(self._known[name], mode)
+        for name in names:
+            self._strike(name, fault, _Damage(cut=True) if mode == "cut" else self._toxics(*_TOXICS[mode]))
 
-    def degrade_links(self, names: Iterable[str], toxic: str, attributes: Mapping[str, int]) -> None:
+    def degrade_links(self, names: Iterable[str], toxic: str, attributes: Mapping[str, int], *, fault: str) -> None:
         """Add a toxic with these attributes to both directions of these links."""
-        with self._here():
-            for name in names:
-                for stream in ("upstream", "downstream"):
-                    self._known[name].add_toxic(type=toxic, stream=stream, attributes=dict(attributes))
+        for name in names:
+            self._strike(name, fault, self._toxics(toxic, attributes, _BOTH))
 
-    def heal_links(self, names: Iterable[str], *, close: bool) -> None:
-        """Remove every toxic from these links and enable them. This call is idempotent.
+    def heal_links(self, names: Iterable[str], *, fault: str, close: bool) -> None:
+        """Undo what a fault did to these links. This call is idempotent.
 
-        `close` also closes their open connections, which is necessary when bytes are missing from them.
+        `close` also closes their open connections, which is necessary when bytes are missing from them. A link that
+        another fault has cut has none.
         """
-        with self._here():
+        with self._here(), self._changing:
             for name in names:
-                if close:
+                self._damage[name].pop(fault, None)
+                if close or self._cut(name):
                     self._renew(name)
-                else:
-                    for toxic in self._known[name].toxics():
-                        self._known[name].destroy_toxic(toxic)
-                    self._known[name].enable()
+                    self._apply(name)
+                    continue
+                wanted = {toxic["name"] for each in self._damage[name].values() for toxic in each.toxics}
+                for toxic in self._known[name].toxics().keys() - wanted:
+                    self._known[name].destroy_toxic(toxic)
+                self._known[name].enable()
+
+    def apply_again(self) -> None:
+        """Break all links again that are to be broken, after Toxiproxy was restarted."""
+        with self._here(), self._changing:
+            for name in self._damage:
+                self._apply(name)
+
+    def _toxics(self, kind: str, attributes: Mapping[str, int], streams: Iterable[str]) -> _Damage:
+        return _Damage(
+            toxics=[
+                {
+                    "name": f"{kind}_{stream}_{next(self._number)}",
+                    "type": kind,
+                    "stream": stream,
+                    "attributes": dict(attributes),
+                }
+                for stream in streams
+            ]
+        )
+
+    def _strike(self, name: str, fault: str, damage: _Damage) -> None:
+        with self._here(), self._changing:
+            self._damage[name][fault] = damage
+            self._inflict(name, damage)
+
+    def _apply(self, name: str) -> None:
+        for each in self._damage[name].values():
+            self._inflict(name, each)
+
+    def _inflict(self, name: str, damage: _Damage) -> None:
+        if damage.cut:
+            self._known[name].disable()
+        for toxic in damage.toxics:
+            self._known[name].add_toxic(**toxic)
 
     def _renew(self, name: str) -> None:
         """Replace a proxy by a new one with the same upstream.
@@ -132,7 +191,10 @@ class Proxies:
 
     def _definition(self, name: str, upstream: str) -> dict[str, Any]:
         """Return the definition of a link with this upstream, as Toxiproxy's API expects it."""
-        return {"name": name, "listen": self._known[name].listen, "upstream": upstream, "enabled": True}
+        return {"name": name, "listen": self._known[name].listen, "upstream": upstream, "enabled": not self._cut(name)}
+
+    def _cut(self, name: str) -> bool:
+        return any(each.cut for each in self._damage[name].values())
 
     def broken(self, names: Iterable[str]) -> list[str]:
         """Return those of these links that are missing, disabled or have a toxic."""
@@ -142,24 +204,14 @@ class Proxies:
 
     def close_connections(self, names: Iterable[str]) -> None:
         """Close the open connections of these links, so that no byte of a dead client can still arrive."""
-        with self._here():
+        with self._here(), self._changing:
             for name in names:
                 self._known[name].disable()
-                self._known[name].enable()
+                if not self._cut(name):
+                    self._known[name].enable()
 
     def heal_all(self) -> None:
         """Remove every toxic and enable every proxy."""
-        with self._here():
+        with self._here(), self._changing:
+            self._damage.clear()
             toxiproxy.server.Toxiproxy().reset()
-
-    @staticmethod
-    def _break(proxy: Any, mode: Mode) -> None:
-        if mode == "cut":
-            proxy.disable()
-        elif mode == "stall":
-            for stream in ("upstream", "downstream"):
-                proxy.add_toxic(type="latency", stream=stream, attributes={"latency": _FOREVER_MS})
-        else:
-            streams = ("downstream",) if mode == "responses-lost" else ("upstream", "downstream")
-            for stream in streams:
-                proxy.add_toxic(type="timeout", stream=stream, attributes={"timeout": 0})

@@ -10,14 +10,17 @@ from onceproof.harness.context.fault import SelfTimed, Witness, fault
 from onceproof.harness.model.plan import Plan, PlannedFault
 from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.record.events import (
+    Exited,
     FaultBegins,
     FaultHealed,
     FaultInjected,
+    FaultMissed,
     FaultNotDone,
     FaultTarget,
     FaultWitnessed,
     Finished,
     Outcome,
+    Started,
 )
 from onceproof.harness.record.history import Events
 from onceproof.harness.record.results import Reason
@@ -65,6 +68,8 @@ def _problems(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> l
     missing = _missing(planned, events)
     if missing:
         problems.append(missing)
+    elif cut_short := events.first(FaultMissed, fault=planned.id):
+        problems.append(f"it did not take its course: {cut_short.reason}")
     if healed is None:
         return [f"fault {planned.id}: {says}" for says in [*problems, "it was never healed"]]
     commits = [each.at for each in events.of(Outcome, type="ok")]
@@ -72,23 +77,41 @@ def _problems(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> l
         problems.append("no transaction was committed while it lasted")
     if not any(at > healed.at for at in commits):
         problems.append("no transaction was committed after it was healed")
+    problems += _not_running(planned, events)
     if plan.scenario.app is not None:
         problems += _idle(planned, injected.at, events)
     problems += _too_few_open(planned, plan.scenario.expect.open_transactions_at_fault, events)
     return [f"fault {planned.id}: {says}" for says in problems]
 
 
+def _not_running(planned: PlannedFault[FaultSpec], events: Events) -> list[str]:
+    """Return a message if the fault was aimed at a worker that did not run, such as one that was killed before."""
+    target, begins = events.first(FaultTarget, fault=planned.id), events.first(FaultBegins, fault=planned.id)
+    if target is None or begins is None or not target.role.startswith("worker-"):
+        return []
+    last = [each for kind in (Started, Exited) for each in events.of(kind, source=target.role) if each.at < begins.at]
+    if isinstance(max(last, key=lambda each: each.at, default=None), Exited):
+        return [f"{target.role} did not run when it was injected"]
+    return []
+
+
 def _idle(planned: PlannedFault[FaultSpec], injected: float, events: Events) -> list[str]:
     """Return a message if the fault hit an instance of an application that had not committed anything before.
 
-    It may still have been joining its group, or restoring its state.
+    It may still have been joining its group, or restoring its state, also after it was started again.
     """
     target = events.first(FaultTarget, fault=planned.id)
     if target is None or not target.role.startswith("worker-"):
         return []
-    if any(each.at < injected for each in events.of(Outcome, source=target.role, type="ok")):
+    before = [each for each in events.of(Outcome, source=target.role, type="ok") if each.at < injected]
+    if before and _newest(target.role, injected, events) in (None, before[-1].incarnation):
         return []
     return [f"{target.role} had not committed any transaction before it"]
+
+
+def _newest(role: str, at: float, events: Events) -> int | None:
+    started = [each.incarnation for each in events.of(Started, source=role) if each.at < at]
+    return started[-1] if started else None
 
 
 def _missing(planned: PlannedFault[FaultSpec], events: Events) -> str | None:

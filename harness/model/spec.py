@@ -13,6 +13,8 @@ from onceproof.harness.model.workload import Workload
 Phase = Literal["polled", "begun", "produced", "offsets-sent", "before-commit", "after-commit"]
 # The phases that the requests of an application tell.
 SEEN_PHASES = tuple(phase for phase in get_args(Phase) if phase != "polled")
+# The phases at which the coordinator knows the worker's transaction as open.
+OPEN_PHASES = ("produced", "offsets-sent", "before-commit")
 FAULTS_MAX = 100
 Count = Annotated[int, Field(gt=0, le=1_000_000)]
 FEATURE = r"^[a-z][a-z0-9.]{0,99}$"

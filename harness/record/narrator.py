@@ -13,7 +13,8 @@ The journal has what a client sent and what it was told (`harness/context/journa
     a response of these with an error that a client must report      error (`record/refusals.py`)
     the response of SyncGroup or ConsumerGroupHeartbeat              assigned
 
-Of an application without transactions, each OffsetCommit that succeeded is told as a transaction that was committed.
+Of an application without transactions, each OffsetCommit that succeeded and moved an offset is told as a transaction
+that was committed.
 
 A client repeats an EndTxn of which it got no answer, or a retriable error; that is the same transaction, which has gone
 on from the phase at which the first one waits. A transaction whose EndTxn was never answered has no outcome before its
@@ -284,13 +285,18 @@ class Narrator:
             self._tell(process, at, "assigned", partitions=mine)
 
     def _committed(self, process: _Process, asked: Mapping[str, Any], told: Mapping[str, Any], at: float) -> None:
-        """Tell that offsets of the input were committed outside of transactions, if the response says so."""
+        """Tell that offsets of the input were committed outside of transactions, if the response says so.
+
+        A client that commits at fixed times also commits offsets that have not moved. That tells of no input.
+        """
         answers = list(self._read_by(process.worker, told))
         if not answers or any(each["errorCode"] != _NONE for each in answers):
             return
+        positions = {each["partitionIndex"]: each["committedOffset"] for each in self._read_by(process.worker, asked)}
+        if all(process.read_to.get(partition, 0) == position for partition, position in positions.items()):
+            return
         number = self._numbers[process.worker] = self._numbers.get(process.worker, 0) + 1
-        done = _Transaction(process.worker, process.incarnation, number)
-        done.positions = {each["partitionIndex"]: each["committedOffset"] for each in self._read_by(done.worker, asked)}
+        done = _Transaction(process.worker, process.incarnation, number, positions=positions)
         self._tell(process, at, "begin", transaction=number)
         self._end(process, done, at, "ok")
 

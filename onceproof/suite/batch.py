@@ -76,15 +76,16 @@ def run(
 ) -> list[Line]:
     """Execute all runs and return their lines; `done` is called after each run.
 
-    A file `stop` in the folder of `options` ends the batch before its next run, and is removed. Raises HarnessError
-    when a cluster does not come up, and BadInput when Spark does not accept a workload's SQL.
+    A file `stop` that is put into the folder of `options` ends the batch before its next run, and is removed. Raises
+    HarnessError when a cluster does not come up, and BadInput when Spark does not accept a workload's SQL.
     """
     lines: list[Line] = []
     began = time.monotonic()
+    told_to_stop(options.folder)  # removes a file that an earlier batch has left
     clusters = Clusters(keep=options.keep, say=options.progress.say)
     try:
         for number, (scenario, seed) in enumerate(runs):
-            if number and told_to_stop(options.folder):
+            if told_to_stop(options.folder):
                 options.progress.say(f"stopped after {number} of {len(runs)} runs, because there was a file stop")
                 break
             clusters.keep_only(each.cluster for each, _ in runs[number:])

@@ -156,11 +156,11 @@ def write(file: Path, target: Path, wanted: Sequence[str]) -> list[tuple[str, Pa
 
 
 def suited(loaded: Scenario) -> list[str]:
-    """Return the plans that fit a scenario: phases need transactions, and refused writes an output topic."""
+    """Return the plans that fit a scenario: phases and refused writes need transactions, the latter an output topic."""
     work = loaded.pipeline
     without = {
         *(plan for plan in PLANS if "@" in plan and not work.claim.transactional),
-        *(["refuse-writes"] if not work.topics else []),
+        *(["refuse-writes"] if not (work.topics and work.claim.transactional) else []),
         *(["delete-records"] if work.claim.position == "none" else []),
     }
     return [plan for plan in PLANS if plan not in without]

@@ -36,11 +36,12 @@ def soak(
     """Execute runs of the scenarios in turn for so many hours, and return the soak.
 
     `soak.json` and `soak.md` in the folder of `options` are rewritten after each verdict, and `say` gets a line about
-    it. A file `stop` in that folder ends the soak before its next run, and is removed. Raises HarnessError when a
-    cluster does not come up, and TimeoutError when a verdict takes longer than half an hour.
+    it. A file `stop` that is put into that folder ends the soak before its next run, and is removed. Raises
+    HarnessError when a cluster does not come up, and TimeoutError when a verdict takes longer than half an hour.
     """
     done, end = Soak(), time.monotonic() + hours * 3600
     waiting: _Period | None = None
+    batch.told_to_stop(options.folder)  # removes a file that an earlier soak has left
     clusters = Clusters(keep=options.keep, say=options.progress.say)
     with ProcessPoolExecutor(
         1,

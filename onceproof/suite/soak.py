@@ -76,9 +76,9 @@ class Soak:
 
     @property
     def held(self) -> bool:
-        """Return whether no run and no audit was invalid, and at most one run in ten was unknown."""
+        """Return whether a run was valid, no run and no audit was invalid, and at most one run in ten was unknown."""
         wrong = self.count("invalid") or any(line.audit == "invalid" for line in self.lines)
-        return not wrong and self.count("unknown") <= _UNKNOWN_AT_MOST * len(self.lines)
+        return self.count("valid") > 0 and not wrong and self.count("unknown") <= _UNKNOWN_AT_MOST * len(self.lines)
 
     def document(self) -> dict[str, Any]:
         """Return the soak as `--json` writes it."""

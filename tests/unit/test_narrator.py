@@ -459,6 +459,9 @@ def test_committed_offsets_of_an_application_without_transactions(client: Client
     commit(12, error=25)
     commit(12, topic="other")
     assert client.told == []
+    commit(0)  # where it begins
+    assert client.told == []
+    commit(12)
     commit(12)
     commit(30)
     assert client.kinds() == ["begin", "ok", "begin", "ok"]

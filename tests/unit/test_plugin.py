@@ -29,12 +29,44 @@ import pytest
 def test_of_chaos(chaos):
     chaos.check()
 """
+_FORGOTTEN = """
+import pytest
+
+@pytest.mark.chaos("any.toml")
+def test_without_the_fixture():
+    pass
+
+@pytest.mark.chaos("copy-broker-killed")
+def test_without_a_call(chaos):
+    pass
+
+@pytest.mark.chaos
+def test_that_names_no_scenario():
+    pass
+"""
 # There may be no network, and which release is the newest one changes.
 _NEWEST = """
 from onceproof.harness.artifacts import jars
 
 jars._newest = {"4.1.+": "4.1.2"}.__getitem__
 """
+
+
+def test_a_marker_alone_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(_FORGOTTEN)
+    options = ("-p", "no:cacheprovider", "-p", "onceproof.pytest_plugin")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+    assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    for says in ("give the test the fixture `chaos`, and call chaos.check()", "was not run: call chaos.check()"):
+        assert done.stdout.count(f"{says}\n") == 1
 
 
 def test_an_unknown_key_is_one_line(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ def test_a_soak_holds_when_nothing_was_found_and_nine_in_ten_were_judged() -> No
     assert not soaked(*["valid"] * 8, "unknown", "unknown").held
     assert not soaked(*["valid"] * 20, "invalid").held
     assert not soaked("unknown").held
+    assert not soaked().held
     audited = soaked("valid", "valid")
     audited.lines[1] = replace(audited.lines[1], audit="invalid")
     assert not audited.held
