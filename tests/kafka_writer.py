@@ -38,6 +38,22 @@ def batch(
     )
 
 
+def idempotent_batch(base: int, records: Sequence[tuple[bytes, bytes | None]], *, sequence: int, epoch: int) -> bytes:
+    """A batch of an idempotent producer without a transaction, written by Kafka."""
+    memory = java(f"{RECORDS}.MemoryRecords")
+    return as_bytes(
+        memory.withIdempotentRecords(
+            jpype.JLong(base),
+            compression("none"),
+            jpype.JLong(9),
+            jpype.JShort(epoch),
+            jpype.JInt(sequence),
+            0,
+            simple_records(records),
+        )
+    )
+
+
 def plain_batch(base: int, records: Sequence[tuple[bytes, bytes | None]]) -> bytes:
     """A batch without a producer id, as coordinators write them."""
     memory = java(f"{RECORDS}.MemoryRecords")

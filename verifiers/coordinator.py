@@ -32,6 +32,9 @@ from onceproof.verifiers.evidence.rules import Sample
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 CLAIM = "each marker in a partition is that of its coordinator's decision, and each decision has its markers"
+# What stands for `known` of `out_of_sequence` in a run: its producers give no batch up but in a transaction that is
+# aborted. There a batch may overtake a refused one, and the client then gives its transaction up.
+FROM_THE_FIRST = "start = 0 AND fate != 'aborted'"
 SEQUENCES = {
     "lost": "batches are missing: the sequence numbers of a producer have a gap",
     "duplicate": "batches were appended twice: the sequence numbers of a producer repeat",
@@ -86,7 +89,7 @@ def _sequences(tables: Tables) -> list[Finding]:
         F.broadcast(completeness.frame(tables)), ["topic", "partition"], "left_anti"
     )
     data = data.join(F.broadcast(tables.starts), ["topic", "partition"]).where("first >= start")
-    wrong = tables.gathered(out_of_sequence(data))
+    wrong = tables.gathered(out_of_sequence(data.withColumn("known", F.expr(FROM_THE_FIRST))))
     late = zombies.by_epoch(tables)
     if late is not None:
         wrong = wrong.join(F.broadcast(late.select(*PLACE)), PLACE, "left_anti")
@@ -108,18 +111,17 @@ def _sequences(tables: Tables) -> list[Finding]:
 def out_of_sequence(data: DataFrame) -> DataFrame:
     """Return the batches whose sequence number is not the next one of their producer id and epoch in their partition.
 
-    `data` has the batches of idempotent producers in one replica of each partition, without markers, and the log
-    `start` of their partition. Added columns: offset, expected (null for the first batch), and cls ("lost" for a gap,
-    "duplicate" for a repetition). Sequence numbers start again from 0 after 2^31 - 1. The first batch has the number 0,
-    unless its transaction was aborted: a broker that knows nothing of a producer takes any number, so a batch may
-    overtake a refused one, and the client then gives its transaction up.
+    `data` has the batches of idempotent producers in one replica of each partition, without markers, and `known`:
+    whether the broker knew the producer, so that the first batch of an epoch must have the number 0. Without that, it
+    takes any number. Added columns: offset, expected (null for the first batch), and cls ("lost" for a gap, "duplicate"
+    for a repetition). Sequence numbers start again from 0 after 2^31 - 1.
     """
     lane = "OVER (PARTITION BY topic, partition, producer_id, producer_epoch ORDER BY first)"
     next_one = "pmod(sequence + last - first + 1, 2147483648)"
     behind = "pmod(expected - sequence, 2147483648) < 1073741824"
     return (
         data.selectExpr("*", f"lag({next_one}) {lane} AS expected")
-        .where("sequence != expected OR expected IS NULL AND sequence != 0 AND start = 0 AND fate != 'aborted'")
+        .where("sequence != expected OR expected IS NULL AND sequence != 0 AND known")
         .selectExpr("*", f"IF({behind}, 'duplicate', 'lost') AS cls", "first AS offset")
     )
 

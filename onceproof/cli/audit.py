@@ -36,7 +36,7 @@ def add(subcommands: Any) -> None:
     )
     audit.add_argument("--run", type=Path, metavar="RUN", help="a run's folder, of which only the logs are used")
     audit.add_argument(
-        "--stopped", action="store_true", help="the brokers did not run when the directories were copied"
+        "--stopped", action="store_true", help="no broker of the cluster ran while any of the directories was copied"
     )
     machine.add_json(audit, "findings, reasons and transactional ids")
     values.add_spark_master(audit, "whose executors read the logs, at the same paths")

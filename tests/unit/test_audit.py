@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jpype
@@ -80,15 +80,46 @@ def state(offset: int, status: int, *, epoch: int = 3, partitions: tuple[int, ..
 ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT = 1, 2, 4
 
 
-def directory(path: Path, *, node: int = 1, cluster: str = "c1", out: bytes, states: bytes) -> Path:
-    """A broker's log directory with one partition of a topic and one of __transaction_state."""
-    for name, written in (("out-0", out), ("__transaction_state-0", states)):
+def end_of(written: bytes) -> int:
+    """The offset behind the last complete batch."""
+    at = end = 0
+    while (
+        at + 61 <= len(written) and (size := 12 + int.from_bytes(written[at + 8 : at + 12], "big")) <= len(written) - at
+    ):
+        end = int.from_bytes(written[at : at + 8], "big") + int.from_bytes(written[at + 23 : at + 27], "big") + 1
+        at += size
+    return end
+
+
+def checkpoint(path: Path, *entries: str) -> None:
+    path.write_text("\n".join(["0", str(len(entries)), *entries]) + "\n")
+
+
+def directory(
+    path: Path,
+    *,
+    node: int = 1,
+    cluster: str = "c1",
+    out: bytes,
+    states: bytes,
+    hw: int | None = None,
+    epochs: Sequence[str] = (),
+    cleaned: Sequence[str] = (),
+    base: int = 0,
+) -> Path:
+    """A broker's log directory with one partition of a topic and one of __transaction_state.
+
+    `hw` is the high watermark of the topic's partition; by default, the end of its log."""
+    for name, written, first in (("out-0", out, base), ("__transaction_state-0", states, 0)):
         (path / name).mkdir(parents=True)
-        (path / name / "00000000000000000000.log").write_bytes(written)
+        (path / name / f"{first:020}.log").write_bytes(written)
     (path / "meta.properties").write_text(f"#\nversion=1\nnode.id={node}\ncluster.id={cluster}\n")
-    ends = {"out": len(out) and 100, "__transaction_state": 100}
-    lines = [f"{topic} 0 {end}" for topic, end in ends.items()]
-    (path / "replication-offset-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines]) + "\n")
+    ends = {"out": (end_of(out) or base) if hw is None else hw, "__transaction_state": end_of(states)}
+    checkpoint(path / "replication-offset-checkpoint", *(f"{topic} 0 {end}" for topic, end in ends.items()))
+    if epochs:
+        checkpoint(path / "out-0" / "leader-epoch-checkpoint", *epochs)
+    if cleaned:
+        checkpoint(path / "cleaner-offset-checkpoint", *cleaned)
     return path
 
 
@@ -141,13 +172,13 @@ def test_late_produce(tmp_path: Path) -> None:
     path = directory(tmp_path / "b1", out=committed() + batch(11, records(2), "none", sequence=10), states=decided())
     assert judged(path) == ([("hung-transaction", "out", 0, 11)], [])
     places, reasons = judged(path, stopped=False)
-    assert places == [] and "the brokers ran when they were copied" in reasons[0]
+    assert places == [] and "the ends of the logs may be missing" in reasons[0]
 
 
 def test_a_truncated_segment_is_named(tmp_path: Path) -> None:
     path = directory(tmp_path / "b1", out=committed(3)[:-30], states=decided(3))
     places, reasons = judged(path)
-    assert places == [("hung-transaction", "out", 0, 22)] or places == []
+    assert places == [], "the marker may be in the bytes that are cut off"
     assert any("00000000000000000000.log: the last" in each for each in reasons)
 
 

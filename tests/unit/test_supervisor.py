@@ -14,6 +14,8 @@ from onceproof.harness.base.deadlines import until
 from onceproof.harness.context.process import EXIT_WORKLOAD, Child
 from onceproof.workloads import processes
 
+pytestmark = pytest.mark.xdist_group("supervisor")  # the tests look for processes of the whole machine
+
 # A command with a child in its own session, one in another session, and one that is stopped.
 _FAMILY = """
 sleep 7101 &

@@ -19,19 +19,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Finding, Reason, Verdict, decide
 from onceproof.verifiers import coordinator, replicas
-from onceproof.verifiers.audit.copies import Copies, Place
-from onceproof.verifiers.audit.logs import Log, chosen, divergence, logs, reasons, unknown
+from onceproof.verifiers.audit.copies import Copies, read_states
+from onceproof.verifiers.audit.logs import Log, chosen, compared, divergence, logs, reasons, uncompared, unknown
+from onceproof.verifiers.audit.noted import Place
 from onceproof.verifiers.evidence import decisions, matching, rules, spans
 from onceproof.verifiers.evidence.decisions import Lane
 from onceproof.verifiers.evidence.rules import COORDINATORS, Sample
 from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.tables import over_earlier
 
 _SAYS = {**rules.SAYS, **coordinator.SEQUENCES, "replica-divergence": replicas.SAYS}
+_OLDER = "batches without a transaction come after a batch of a higher epoch of the same producer id"
+_OF_OLDER_EPOCH = "NOT transactional AND coalesce(producer_epoch < highest, false)"
 _ORDER = ["topic", "partition", "offset"]
 _SAMPLES_MAX = 10
 
@@ -53,32 +57,34 @@ class Audit:
 
 def audit(copies: Copies) -> Audit:
     """Judge what was read. Raises whatever Spark raises when it cannot read the logs."""
-    done = Audit(ids=_ids(copies.states))
     held = logs(copies)
+    read_states(copies, lambda place: sorted(held[place], key=lambda broker: held[place][broker].rank, reverse=True))
+    done = Audit(ids=_ids(copies.states))
     judged = {place: of for place, of in held.items() if _judged(place[0])}
     best = {place: of[chosen(of)] for place, of in judged.items()}
     whole = {place: log for place, log in best.items() if log.whole}
     batches = _of_replicas(copies, {place: chosen(judged[place]) for place in whole})
-    found = _coordinators(copies, held, whole, batches, done)
+    ends = rows(copies.ends.orderBy("segment")) if copies.ends is not None else []
+    found = _coordinators(copies, held, whole, batches, ends, done)
     done.findings = [_finding(cls, samples) for cls, samples in found.items()]
-    done.findings += _sequences(batches, whole, found.get("zombie-write", []))
-    differ, first = divergence(copies, held, _SAMPLES_MAX)
+    done.findings += _sequences(batches, whole, found.get("zombie-write", []), own=copies.own)
+    ranges = list(compared(copies, held))
+    differ, first = divergence(copies, ranges, _SAMPLES_MAX)
     if differ:
         done.findings.append(_finding("replica-divergence", first, differ))
     done.findings.sort(key=lambda each: each.cls)
-    done.reasons += reasons(held, judged)
-    done.reasons += [unknown(f"damaged: {each}") for each in (*_cut_off(copies), *copies.damaged)]
+    done.reasons += [*reasons(held, judged), *uncompared(copies, held, ranges)]
+    done.reasons += [unknown(f"damaged: {each}") for each in (*_cut_off(ends), *copies.damaged)]
     done.compared |= {
         "partitions": len(whole),
-        "replicas": sum(map(len, held.values())),
+        "replicas": len({(each.place, broker) for each in ranges for broker in each.brokers}),
         "batches": sum(log.batches for of in held.values() for log in of.values()),
     }
     return done
 
 
-def _cut_off(copies: Copies) -> list[str]:
+def _cut_off(ends: Iterable[Row]) -> list[str]:
     """Return a line for each segment that ends in bytes that are no complete batch."""
-    ends = rows(copies.ends.orderBy("segment")) if copies.ends is not None else []
     return [
         f"{each['segment']}: the last {each['rest']} of {Path(each['segment']).stat().st_size} bytes are no complete "
         "batch"
@@ -86,10 +92,10 @@ def _cut_off(copies: Copies) -> list[str]:
     ]
 
 
-def _finding(cls: str, samples: list[Sample], count: int | None = None) -> Finding:
+def _finding(cls: str, samples: list[Sample], count: int | None = None, *, says: str = "") -> Finding:
     samples.sort(key=lambda each: tuple(each[name] for name in _ORDER))
     count = len(samples) if count is None else count
-    return Finding(cls=cls, count=count, says=_SAYS[cls], samples=samples[:_SAMPLES_MAX])
+    return Finding(cls=cls, count=count, says=says or _SAYS[cls], samples=samples[:_SAMPLES_MAX])
 
 
 def _judged(topic: str) -> bool:
@@ -105,7 +111,12 @@ def _of_replicas(copies: Copies, brokers: Mapping[Place, str]) -> DataFrame:
 
 
 def _coordinators(
-    copies: Copies, held: Mapping[Place, Mapping[str, Log]], whole: Mapping[Place, Log], batches: DataFrame, done: Audit
+    copies: Copies,
+    held: Mapping[Place, Mapping[str, Log]],
+    whole: Mapping[Place, Log],
+    batches: DataFrame,
+    ends: Sequence[Row],
+    done: Audit,
 ) -> dict[str, list[Sample]]:
     """Match spans and decisions. Return what is wrong, by class, and add to the reasons what cannot be known."""
     found: dict[str, list[Sample]] = defaultdict(list)
@@ -120,6 +131,8 @@ def _coordinators(
         producer: [each.within(named.keys()) for each in sorted(mine, key=lambda each: each.offset)]
         for producer, mine in decisions.decisions(copies.states).items()
     }
+    torn = {Path(each["segment"]).parent.name for each in ends}
+    settled = {each for each in whole if copies.stopped and f"{each[0]}-{each[1]}" not in torn}
     partial = copies.partial or _gone(held)
     cut = [place for place, at in named.items() if whole[at].first > 0]
     open_at, unjudged, late = decisions.ongoing(copies.states), 0, 0
@@ -130,20 +143,20 @@ def _coordinators(
         for cls, offset, details in rules.problems(lane, open_at):
             if partial and not lane.decisions:
                 unjudged += 1
-            elif not copies.stopped and _at_end(lane, offset):
+            elif (topic, partition) not in settled and _at_end(lane, offset):
                 late += 1
             else:
                 found[cls].append({"topic": topic, "partition": partition, "offset": offset, **details})
     for place, offset, details in rules.older_coordinators(lanes):
         topic, partition = named[place]
-        if copies.stopped:
+        if (topic, partition) in settled:
             found["zombie-write"].append({"topic": topic, "partition": partition, "offset": offset, **details})
         else:
             late += 1  # the marker may have been sent again behind the end of the copy
     unjudged_for = {
         "states of transactional ids are missing": unjudged,
         rules.UNALIGNED: sum(lane.unaligned for lane in lanes),
-        "the brokers ran when they were copied, so the ends of the logs may be missing": late,
+        "the ends of the logs may be missing, since a segment is cut off or brokers ran when they were copied": late,
     }
     done.reasons += [
         unknown(f"{count} transactions cannot be judged: {why}") for why, count in unjudged_for.items() if count
@@ -165,35 +178,61 @@ def _gone(held: Mapping[Place, Mapping[str, Log]]) -> bool:
     return any(log.first > 0 or not log.whole for log in best)
 
 
-def _sequences(batches: DataFrame, whole: Mapping[Place, Log], zombies: Iterable[Sample]) -> list[Finding]:
+def _sequences(
+    batches: DataFrame, whole: Mapping[Place, Log], zombies: Iterable[Sample], *, own: bool
+) -> list[Finding]:
     """Return the findings of gaps and repetitions in the sequence numbers of each producer id and epoch.
+
+    Of batches without a transaction, older epochs are findings as well. `own` says that the logs are those of a run.
 
     A group coordinator does not number its batches. A zombie's batch of an older epoch need not have the next sequence
     number of that epoch, and has one class only.
     """
-    spark = batches.sparkSession
-    starts = [(*place, log.first) for place, log in whole.items() if not place[0].startswith("__")]
-    of_producers = batches.where("producer_id >= 0 AND control IS NULL").join(
-        F.broadcast(small(spark, starts, "topic string, partition int, start bigint")), ["topic", "partition"]
+    starts = [(*place, log.first) for place, log in whole.items() if place[0] != spans.OFFSETS]
+    everything = batches.where("producer_id >= 0").join(
+        F.broadcast(small(batches.sparkSession, starts, "topic string, partition int, start bigint")),
+        ["topic", "partition"],
     )
-    wrong = coordinator.out_of_sequence(of_producers)
+    earlier = over_earlier(("topic", "partition", "producer_id"), "first")
+    known = f"highest IS NOT NULL OR {coordinator.FROM_THE_FIRST}" if own else "highest IS NOT NULL"
+    of_producers = (
+        everything.selectExpr("*", f"max(producer_epoch) {earlier} AS highest")
+        .where("control IS NULL")
+        .selectExpr(
+            "*", f"{known} AS known", "NOT transactional AND coalesce(producer_epoch < highest, false) AS older"
+        )
+    )
+    older = of_producers.where("older").selectExpr(
+        "*", "cast(NULL AS bigint) AS expected", "'zombie-write' AS cls", "first AS offset"
+    )
+    wrong = _but_zombies(coordinator.out_of_sequence(of_producers.where("NOT older")), zombies)
+    wrong = wrong.unionByName(older).persist()
+    return [
+        _finding(
+            row["cls"],
+            [_sequence(each) for each in rows(_first(wrong.where(F.col("cls") == row["cls"])))],
+            row["count"],
+            says=_OLDER if row["cls"] == "zombie-write" else "",
+        )
+        for row in rows(wrong.groupBy("cls").count())
+    ]
+
+
+def _but_zombies(wrong: DataFrame, zombies: Iterable[Sample]) -> DataFrame:
+    """Return the batches in `wrong` that are not in transactions with batches of an older epoch."""
     late = [
         (each["topic"], each["partition"], each["producer_id"], each["first"], each["last"])
         for each in zombies
         if each.get("batches") and each["offset"] == each["first"]
     ]
-    if late:  # speed
-        spanned = small(spark, late, "topic string, partition int, producer_id bigint, begin bigint, marker bigint")
-        lane = ["topic", "partition", "producer_id"]
-        same = [F.col(f"wrong.{name}") == F.col(f"late.{name}") for name in lane]
-        inside = [F.expr("wrong.first >= late.begin AND wrong.first < late.marker")]
-        wrong = wrong.alias("wrong").join(F.broadcast(spanned.alias("late")), [*same, *inside], "left_anti")
-    wrong = wrong.persist()
-    counts = {row["cls"]: row["count"] for row in rows(wrong.groupBy("cls").count())}
-    return [
-        _finding(cls, [_sequence(row) for row in rows(_first(wrong.where(F.col("cls") == cls)))], count)
-        for cls, count in counts.items()
-    ]
+    if not late:  # speed
+        return wrong
+    columns = "topic string, partition int, producer_id bigint, begin bigint, marker bigint"
+    spanned = small(wrong.sparkSession, late, columns)
+    lane = ["topic", "partition", "producer_id"]
+    same = [F.col(f"wrong.{name}") == F.col(f"late.{name}") for name in lane]
+    inside = [F.expr("wrong.first >= late.begin AND wrong.first < late.marker")]
+    return wrong.alias("wrong").join(F.broadcast(spanned.alias("late")), [*same, *inside], "left_anti")
 
 
 def _first(wrong: DataFrame) -> DataFrame:
@@ -201,7 +240,11 @@ def _first(wrong: DataFrame) -> DataFrame:
 
 
 def _sequence(row: Any) -> Sample:
-    return {**{name: row[name] for name in _ORDER}, **coordinator.of_sequence(row)}
+    where = {name: row[name] for name in _ORDER}
+    if row["cls"] != "zombie-write":
+        return {**where, **coordinator.of_sequence(row)}
+    told = {"producer_id": row["producer_id"], "producer_epoch": row["producer_epoch"]}
+    return {**where, **told, "highest_epoch_before": row["highest"]}
 
 
 def _ids(states: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,13 +3,13 @@
     of_directories([path, …], start)     directories with a meta.properties each, or folders that contain such ones
     of_run(folder, start)                tables/batches.parquet and tables/states.parquet of a run, and nothing else
 
-A partition has one log for each broker that holds a replica. `hw` is the high watermark that the broker noted last
-(replication-offset-checkpoint), below which its log cannot change. Batches are read by Spark's tasks, so the executors
-must see the directories at the same paths. `start` starts Spark, once it is known that there is something to read.
+A partition has one log for each broker that holds a replica. Batches are read by Spark's tasks, so the executors must
+see the directories at the same paths. `start` starts Spark, once it is known that there is something to read.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,17 +20,17 @@ from onceproof.harness.base import coordinators, files
 from onceproof.harness.base.errors import BadInput
 from onceproof.harness.record import documents
 from onceproof.harness.record.tables import BATCHES, SCHEMA_VERSION, STATES
+from onceproof.verifiers.audit.noted import Noted, Notes, Place
 from onceproof.verifiers.collect import segments, states
 from onceproof.verifiers.collect.segments import Replica
 from onceproof.verifiers.evidence import decisions
 
 _BATCH_BYTES = 1_000  # there may be as many batches as the logs have of these, rarely more
 _DEPTH = 4  # folders between a path and a log directory in it
-_META, _CHECKPOINT, _CLEAN = "meta.properties", "replication-offset-checkpoint", ".kafka_cleanshutdown"
+_META = "meta.properties"
 _STATES = "__transaction_state"
 _PARTITION = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")  # Kafka accepts no other names of topics
 _PARTITION_MAX = (1 << 31) - 1
-Place = tuple[str, int]
 
 
 @dataclass(kw_only=True)
@@ -38,18 +38,19 @@ class Copies:
     """What was read: the batches of all replicas (the columns of that table), and the rows of the table `states`.
 
     `ends` has a row for each segment with bytes behind its last complete batch (`segments.read_with_ends`), and `size`
-    is the number of bytes of the files with the batches. `replicas` are those that may have no batch: partition and
-    broker. `hw` has the high watermark of each broker's replica where it is known. `stopped` says that the brokers did
-    not run when they were copied, so that nothing is missing at the end of a log. `damaged` are lines about what could
-    not be read. `partial` says that states of transactional ids may be missing. `own` says that only the states of one
-    run's transactional ids were read, so that other producers' transactions in the internal topics are not judged.
+    is the number of bytes of the files with the batches. `noted` has what each broker notes of each replica, which may
+    have no batch, and `coordinators` the folders of the replicas of __transaction_state, whose states `read_states`
+    reads. `stopped` says that no broker ran while any of them was copied, so that nothing is missing at the end of a
+    log. `damaged` are lines about what could not be read. `partial` says that states of transactional ids may be
+    missing. `own` says that only the states of one run's transactional ids were read, so that other producers'
+    transactions in the internal topics are not judged.
     """
 
     batches: DataFrame
     size: int
     ends: DataFrame | None = None
-    replicas: Iterable[tuple[Place, str]] = ()
-    hw: Mapping[tuple[Place, str], int] = field(default_factory=dict)
+    noted: Mapping[tuple[Place, str], Noted] = field(default_factory=dict)
+    coordinators: Mapping[Place, Mapping[str, Path]] = field(default_factory=dict)
     states: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
     partial: bool = False
@@ -92,40 +93,41 @@ def _check_rows(folder: Path, found: int) -> None:
 def of_directories(paths: Sequence[Path], start: Start, *, stopped: bool) -> Copies:
     """Read copied log directories of one cluster.
 
-    `stopped` says that the brokers did not run then; a directory in which a broker noted a clean shutdown shows it as
-    well. Raises BadInput when a path holds no log directory or cannot be read, or when the directories are of several
-    clusters.
+    `stopped` says that no broker ran while any of them was copied. A clean shutdown that a broker has noted does not
+    show that, since brokers are often stopped and copied one after the other. Raises BadInput when a path holds no log
+    directory or cannot be read, or when the directories are of several clusters.
     """
     try:
         directories = [each for path in paths for each in _directories(path)]
         _one_cluster(directories)
-        held, hw, size = _replicas(directories)
-        shut_down = all((each / _CLEAN).exists() for each in directories)
+        held, noted, size = _replicas(directories)
     except OSError as error:
         raise BadInput(f"{error.filename}: cannot be read: {error.strerror}") from None
     batches = segments.read_with_ends(start(records=size // _BATCH_BYTES), held.values()).persist()
-    found = Copies(
+    folders: dict[Place, dict[str, Path]] = defaultdict(dict)
+    for (place, broker), replica in held.items():
+        if place[0] == _STATES:
+            folders[place][broker] = replica.folder
+    return Copies(
         batches=batches.where("rest IS NULL").select(*BATCHES.columns),
         size=size,
         ends=batches.where("rest IS NOT NULL"),
-        replicas=held.keys(),
-        hw=hw,
-        stopped=stopped or shut_down,
+        noted=noted,
+        coordinators=folders,
+        stopped=stopped,
     )
-    _read_states(found, {place for place, _ in held}, directories)
-    return found
 
 
 def _replicas(
     directories: Sequence[Path],
-) -> tuple[dict[tuple[Place, str], Replica], dict[tuple[Place, str], int], int]:
-    """Return the replicas in log directories, the high watermarks that are noted there, and the bytes of segments."""
+) -> tuple[dict[tuple[Place, str], Replica], dict[tuple[Place, str], Noted], int]:
+    """Return the replicas in log directories, what is noted of them there, and the bytes of segments."""
     held: dict[tuple[Place, str], Replica] = {}
-    hw: dict[tuple[Place, str], int] = {}
+    noted: dict[tuple[Place, str], Noted] = {}
     size = 0
     for directory in directories:
         broker = f"broker {_meta(directory).get('node.id') or _meta(directory).get('broker.id', '?')}"
-        marks = _checkpoint(directory / _CHECKPOINT)
+        notes = Notes(directory)
         for folder in sorted(path for path in directory.iterdir() if path.is_dir()):
             place = _place(folder)
             if place is None:
@@ -134,21 +136,21 @@ def _replicas(
                 raise BadInput(f"{folder}: {broker} has this partition twice")
             size += sum(files.regular(segment) for segment in folder.glob("*.log"))
             held[place, broker] = Replica(topic=place[0], partition=place[1], broker=broker, folder=folder)
-            if place in marks:
-                hw[place, broker] = marks[place]
-    return held, hw, size
+            noted[place, broker] = notes.of(place, folder)
+    return held, noted, size
 
 
 def _directories(path: Path) -> list[Path]:
     """Return the log directories at or below a path."""
     if not path.is_dir():
         raise BadInput(f"{path}: no such directory; expected a broker's log directory, which has a {_META}")
-    level = [path]
+    level, found = [path], list[Path]()
     for _ in range(_DEPTH):
-        found = [each for each in level if (each / _META).is_file()]
-        if found:
-            return sorted(found)
-        level = [child for each in level for child in each.iterdir() if child.is_dir()]
+        found += [each for each in level if (each / _META).is_file()]
+        others = [each for each in level if not (each / _META).is_file()]
+        level = [child for each in others for child in each.iterdir() if child.is_dir()]
+    if found:
+        return sorted(found)
     raise BadInput(f"{path}: no broker's log directory at or below it: no {_META}")
 
 
@@ -165,28 +167,25 @@ def _one_cluster(directories: Iterable[Path]) -> None:
         raise BadInput(f"log directories of several clusters: {named}; allowed: those of one cluster")
 
 
-def _checkpoint(path: Path) -> dict[Place, int]:
-    """Return the high watermarks in a checkpoint file: version, number of entries, and topic, partition, offset."""
-    if not path.is_file():
-        return {}
-    entries = (line.rsplit(" ", 2) for line in path.read_text(errors="replace").splitlines()[2:])
-    return {(e[0], int(e[1])): int(e[2]) for e in entries if len(e) == 3 and e[1].isdigit() and e[2].isdigit()}
-
-
 def _place(folder: Path) -> Place | None:
     """Return the partition that a folder is of; None if it is no partition's (`-delete`, `-future`, `-stray`)."""
     named = _PARTITION.fullmatch(folder.name)
     return (named[1], int(named[2])) if named and int(named[2]) <= _PARTITION_MAX else None
 
 
-def _read_states(found: Copies, held: Iterable[Place], directories: Sequence[Path]) -> None:
-    """Read the states from the longest replica of each coordinator's log."""
-    places = sorted(place for place in held if place[0] == _STATES)
+def read_states(found: Copies, preferred: Callable[[Place], Sequence[str]]) -> None:
+    """Add the states of each coordinator's log, from the first intact replica in the order of `preferred`.
+
+    `preferred` returns the brokers that hold a replica of a partition.
+    """
+    if not found.coordinators and found.own:
+        return  # the run's table has them
+    places = sorted(found.coordinators)
     found.partial = [number for _, number in places] != list(range(len(places))) or not places
-    for topic, number in places:
-        for folder in sorted(_folders(directories, f"{topic}-{number}"), key=_bytes, reverse=True):
+    for place in places:
+        for broker in preferred(place):
             try:
-                found.states += list(states.read(folder, number))
+                found.states += list(states.read(found.coordinators[place][broker], place[1]))
             except ValueError as error:
                 found.damaged.append(str(error))
                 found.partial = True
@@ -195,11 +194,3 @@ def _read_states(found: Copies, held: Iterable[Place], directories: Sequence[Pat
     # If the last partitions are in no copy, their number is not known, and ids are in others than it would follow.
     numbers = {each["transactional_id"]: each["log"] for each in found.states}
     found.partial |= any(coordinators.partition(name, len(places)) != number for name, number in numbers.items())
-
-
-def _folders(directories: Iterable[Path], name: str) -> Iterator[Path]:
-    return (each / name for each in directories if (each / name).is_dir())
-
-
-def _bytes(folder: Path) -> int:
-    return sum(segment.stat().st_size for segment in folder.glob("*.log"))

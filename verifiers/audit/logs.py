@@ -1,21 +1,23 @@
 """Choose the replica of each partition by which an audit judges, and compare the replicas with each other.
 
     logs(copies)                (topic, partition) → broker → Log
-    chosen(logs)                the broker whose replica reaches furthest; of several, one without a damaged batch
+    chosen(logs)                the broker whose replica has the latest leader epoch; of several, the one that reaches
+                                furthest, without a damaged batch if possible
 
 Nothing is judged by a log in which offsets are missing between the first and the last one, as after compaction, or in
 which a batch does not have its CRC.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import functions as F
 
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers import replicas
-from onceproof.verifiers.audit.copies import Copies, Place
+from onceproof.verifiers.audit.copies import Copies
+from onceproof.verifiers.audit.noted import Noted, Place
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.findings import Sample
 from onceproof.verifiers.evidence.fingerprints import NOTHING, Fingerprint
@@ -24,10 +26,10 @@ from onceproof.verifiers.evidence.spark import rows, small
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """A replica's log: its first and last offset (0 and −1 if it is empty), and how many batches it has.
+    """A replica's log: its first and last offset (an empty one ends before it begins), and how many batches it has.
 
     `holed` says that offsets are missing in between, and `damaged` is the offset of the first batch that does not have
-    its CRC.
+    its CRC. `epoch` is the leader epoch of its end; −1 if it is not known.
     """
 
     first: int = 0
@@ -35,11 +37,15 @@ class Log:
     batches: int = 0
     holed: bool = False
     damaged: int | None = None
+    epoch: int = -1
 
     @property
-    def rank(self) -> tuple[int, bool, int]:
-        """The order of replicas: the one that is judged is the highest."""
-        return self.last, self.damaged is None, self.batches
+    def rank(self) -> tuple[int, int, bool, int]:
+        """The order of replicas: the one that is judged is the highest.
+
+        A broker that died as the leader may have a longer log, which nobody else had accepted (KIP-101).
+        """
+        return self.epoch, self.last, self.damaged is None, self.batches
 
     @property
     def whole(self) -> bool:
@@ -50,8 +56,8 @@ class Log:
 def logs(copies: Copies) -> dict[Place, dict[str, Log]]:
     """Return the log of each replica."""
     found: dict[Place, dict[str, Log]] = defaultdict(dict)
-    for place, broker in copies.replicas:
-        found[place][broker] = Log()
+    for (place, broker), noted in copies.noted.items():
+        found[place][broker] = Log(first=noted.base, last=noted.base - 1)
     lane = "OVER (PARTITION BY topic, partition, broker ORDER BY first)"
     following = copies.batches.selectExpr("*", f"coalesce(lag(last) {lane} + 1, first) AS due")
     made = following.groupBy("topic", "partition", "broker").agg(
@@ -70,8 +76,17 @@ def logs(copies: Copies) -> dict[Place, dict[str, Log]]:
             batches=row["batches"],
             holed=row["holed"],
             damaged=row["damaged"],
+            epoch=noted_of(copies, (row["topic"], row["partition"]), row["broker"]).epoch(row["last"]),
         )
+    for of in found.values():
+        if any(log.batches and log.epoch < 0 for log in of.values()):  # they cannot be compared then
+            of.update({broker: replace(log, epoch=-1) for broker, log in of.items()})
     return found
+
+
+def noted_of(copies: Copies, place: Place, broker: str) -> Noted:
+    """Return what is noted of a replica; a run's tables note nothing."""
+    return copies.noted.get((place, broker), Noted())
 
 
 def chosen(held: Mapping[str, Log]) -> str:
@@ -79,38 +94,86 @@ def chosen(held: Mapping[str, Log]) -> str:
     return max(held, key=lambda broker: held[broker].rank)
 
 
-def divergence(copies: Copies, held: Mapping[Place, Mapping[str, Log]], most: int) -> tuple[int, list[Sample]]:
-    """Return the number of batches that not all replicas of their partition hold, and the first of them, at `most`.
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """Offsets, the end not included, in which these replicas of a partition must have the same batches."""
 
-    Compared is what lies below the lowest high watermark that any of the brokers noted.
+    place: Place
+    start: int
+    end: int
+    brokers: tuple[str, ...]
+
+
+def compared(copies: Copies, held: Mapping[Place, Mapping[str, Log]]) -> Iterator[Range]:
+    """Yield what can be compared: each replica below the high watermark that its broker noted.
+
+    Each broker cleans a compacted log by itself. So replicas are compared from where no cleaner has been, and one with
+    missing offsets is left out if that is not known.
     """
-    ranges = [(*place, *_compared(copies, place, of), len(of)) for place, of in held.items() if len(of) > 1]
-    columns = "topic string, partition int, start bigint, high bigint, replicas int"
-    spark = copies.batches.sparkSession
-    inside = copies.batches.join(F.broadcast(small(spark, ranges, columns)), ["topic", "partition"])
-    inside = inside.where("first >= start AND last < high")
-    made = inside.groupBy("topic", "partition", "broker").agg(
-        *fingerprints.aggregates(*fingerprints.fingerprint(fingerprints.BATCH))
-    )
-    found: dict[Place, dict[str, Fingerprint]] = defaultdict(dict)
+    for place, of in held.items():
+        limits = {broker: _limit(copies, place, broker, log) for broker, log in of.items()}
+        known = {broker: limit for broker, limit in limits.items() if limit is not None}
+        before = 0
+        for end in sorted(set(known.values())):
+            among = tuple(broker for broker, limit in known.items() if limit >= end)
+            begins = [max(of[each].first, noted_of(copies, place, each).cleaned or 0) for each in among]
+            if len(among) > 1 and max(before, *begins) < end:
+                yield Range(place=place, start=max(before, *begins), end=end, brokers=among)
+            before = end
+
+
+def _limit(copies: Copies, place: Place, broker: str, log: Log) -> int | None:
+    """Return the offset up to which a replica can be compared with others; None if that is not known."""
+    noted = noted_of(copies, place, broker)
+    if (log.holed and noted.cleaned is None) or (noted.hw is None and not copies.stopped):
+        return None
+    return log.last + 1 if noted.hw is None else min(noted.hw, log.last + 1)
+
+
+def divergence(copies: Copies, ranges: Sequence[Range], most: int) -> tuple[int, list[Sample]]:
+    """Return the number of batches that not all replicas in a range hold, and the first of them, at `most`."""
+    found = [
+        (*each.place, broker, each.start, each.end, len(each.brokers)) for each in ranges for broker in each.brokers
+    ]
+    columns = "topic string, partition int, broker string, start bigint, high bigint, replicas int"
+    spark, lane = copies.batches.sparkSession, ["topic", "partition", "broker"]
+    wanted = F.broadcast(small(spark, found, columns))
+    inside = copies.batches.join(wanted, lane).where("first >= start AND last < high")
+    made = inside.groupBy(*lane, "start").agg(*fingerprints.aggregates(*fingerprints.fingerprint(fingerprints.BATCH)))
+    by_range: dict[tuple[Place, int], dict[str, Fingerprint]] = defaultdict(dict)
     for row in rows(made):
-        found[row["topic"], row["partition"]][row["broker"]] = fingerprints.read(row)
-    differ = [place for place, by in found.items() if len({by.get(each, NOTHING) for each in held[place]}) > 1]
+        by_range[(row["topic"], row["partition"]), row["start"]][row["broker"]] = fingerprints.read(row)
+    differ = [
+        (*each.place, each.start)
+        for each in ranges
+        if len({by_range[each.place, each.start].get(broker, NOTHING) for broker in each.brokers}) > 1
+    ]
     if not differ:  # speed
         return 0, []
-    places = F.broadcast(small(spark, differ, "topic string, partition int"))
-    wrong = replicas.different(inside.join(places, ["topic", "partition"])).persist()
+    places = F.broadcast(small(spark, differ, "topic string, partition int, start bigint"))
+    wrong = replicas.different(inside.join(places, ["topic", "partition", "start"])).persist()
     first = wrong.orderBy("topic", "partition", "first").limit(most)
     return wrong.count(), list(map(replicas.sample, rows(first)))
 
 
-def _compared(copies: Copies, place: Place, held: Mapping[str, Log]) -> tuple[int, int]:
-    """Return the offsets, the end not included, between which the replicas of a partition must agree."""
-    marks = [copies.hw.get((place, broker)) for broker in held]
-    known = [each for each in marks if each is not None]
-    ends = [each.last + 1 for each in held.values()]
-    high = min([*known, *ends]) if len(known) == len(marks) or copies.stopped else 0
-    return max(each.first if each.batches else high for each in held.values()), high
+def uncompared(copies: Copies, held: Mapping[Place, Mapping[str, Log]], ranges: Sequence[Range]) -> Iterator[Reason]:
+    """Yield why replicas are not, or not wholly, compared: what is not known of them, or what they have lost."""
+    inside = {(each.place, broker): each for each in ranges for broker in each.brokers}
+    silent = []
+    for place, of in sorted(held.items()):
+        if len(of) > 1 and any(_limit(copies, place, broker, log) is None for broker, log in of.items()):
+            silent.append(f"{place[0]}/{place[1]}")
+        for broker, log in sorted(of.items()):
+            hw, where = noted_of(copies, place, broker).hw, f"{place[0]}/{place[1]} on {broker}"
+            if copies.stopped and hw is not None and hw > log.last + 1:
+                yield unknown(f"{where} ends at {log.last + 1}, below its high watermark {hw}")
+            # A finding has it if it was compared, and `reasons` if the partition would be judged by it.
+            seen = (place, broker) in inside and (log.damaged or 0) < inside[place, broker].end
+            if log.damaged is not None and not seen and broker != chosen(of):
+                yield unknown(f"{where} offset {log.damaged}: the bytes do not have their CRC")
+    if silent:
+        shown = ", ".join(silent[:3]) + (", …" if len(silent) > 3 else "")
+        yield unknown(f"replicas of {len(silent)} partitions were not compared, since it is not known how far: {shown}")
 
 
 def reasons(held: Mapping[Place, Mapping[str, Log]], judged: Container[Place]) -> Iterator[Reason]:
