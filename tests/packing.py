@@ -8,6 +8,7 @@ The verifiers know nothing of this: partitions, numbers, workers and producer id
 of another. All runs of a pack have the same workload.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -148,6 +149,18 @@ def _home(sample: Row) -> tuple[int, Place]:
         return case, (_OFFSETS, sample["partition"], offset)
     case, partition = divmod(sample["partition"], PARTITIONS)
     return case, (sample["topic"].removeprefix(PREFIX), partition, sample["offset"])
+
+
+_OF_A_CASE = re.compile(r"(?P<partition>(?<=[a-z]/)\d+|(?<=partition )\d+)|(?P<worker>(?<=worker-)\d+)")
+
+
+def moved_text(text: str, case: int) -> str:
+    """A part of a reason as it reads in a case: with its partitions and workers there."""
+
+    def moved(found: re.Match[str]) -> str:
+        return str(int(found[0]) + case * (WORKERS if found["worker"] else PARTITIONS))
+
+    return _OF_A_CASE.sub(moved, text)
 
 
 class _Move:

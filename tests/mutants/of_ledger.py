@@ -71,7 +71,7 @@ def offset_not_told_and_deleted(run: RunData) -> Expected:
     return {}
 
 
-@mutant(DELETES, unknown="1 inputs have no output, but a partition is incomplete or the input")
+@mutant(DELETES, unknown="1 inputs have no output, but a partition is incomplete or the input", alone=True)
 def offset_not_told_deleted_and_without_output(run: RunData) -> Expected:
     """Nothing is asserted: an input was acknowledged without its offset, is not in the log any more, and has no output.
     Nobody knows whether the position had passed it."""

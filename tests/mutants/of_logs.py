@@ -57,7 +57,7 @@ def input_tail_lost_beside_an_unread_output(run: RunData) -> Expected:
     return expected
 
 
-@mutant(ZOMBIE, unknown="1 inputs have no output, but a partition is incomplete")
+@mutant(ZOMBIE, unknown="1 inputs have no output, but a partition is incomplete", alone=True)
 def input_unread_and_without_output(run: RunData) -> Expected:
     """Nothing is asserted: the reader missed an input that the log shows, and its output is not there."""
     row = pick(run)
@@ -140,7 +140,7 @@ def hung(run: RunData) -> Expected:
     return {"hung-transaction": {still_open(run, "output", 1)}}
 
 
-@mutant(ZOMBIE, unknown="the transaction of worker-0 is still open in op-pack-output/1")
+@mutant(ZOMBIE, unknown="is still open in op-pack-output/1")
 def open_and_known(run: RunData) -> Expected:
     """Nothing is asserted: a transaction is still open, and its coordinator knows it."""
     still_open(run, "output", 1, known_as="worker-0")
@@ -163,7 +163,7 @@ def observer_saw_another_value_beside_an_unread_one(run: RunData) -> Expected:
     return expected
 
 
-@mutant(TWICE, "ledger", unknown="vacuous: the live observer saw nothing of op-pack-output")
+@mutant(TWICE, "ledger", unknown="vacuous: the live observer saw nothing of op-pack-output", alone=True)
 def nobody_watched(run: RunData) -> Expected:
     """Nothing is asserted: there was no live observer, and nobody read the input."""
     run.observed = []

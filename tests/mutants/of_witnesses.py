@@ -66,7 +66,7 @@ def zombie_of_a_fixed_assignment(run: RunData) -> Expected:
     return {"zombie-write": {("input", each["partition"], each["position"]) for each in added}}
 
 
-@mutant(ZOMBIE, unknown="committed offsets without having reported an assignment")
+@mutant(ZOMBIE, unknown="committed offsets without having reported an assignment", alone=True)
 def one_member_said_nothing_of_its_assignments(run: RunData) -> Expected:
     """Nothing is asserted: one of two members never said which partitions it was assigned."""
     run.events = [each for each in run.events if each["event"] != "assigned" or each["source"] != "worker-0"]
@@ -140,7 +140,7 @@ def last_line_of_a_worker_lost(run: RunData) -> Expected:
 # Logs that cannot be relied on
 
 
-@mutant(ZOMBIE, unknown="below the high watermark")
+@mutant(ZOMBIE, unknown="below the high watermark", alone=True)
 def last_stable_offset_of_the_group_behind(run: RunData) -> Expected:
     """Nothing is asserted: the last stable offset of the group's log is below its high watermark."""
     next(each for each in run.internal if each["topic"] == OFFSETS)["end"] -= 10

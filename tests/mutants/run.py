@@ -3,6 +3,7 @@
 python -m tests.mutants.run [FILE]        the table, also into a Markdown file
 """
 
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ from tests.mutants import (
     of_zombies,
 )
 from tests.mutants.catalogue import MUTANTS, Expected, Mutant
-from tests.packing import Found, judge, pack
+from tests.packing import Found, judge, moved_text, pack
 
 # Importing them fills the catalogue.
 MODULES = (
@@ -61,6 +62,7 @@ MODULES = (
     of_chain,
     of_twice,
 )
+_NUMBER = re.compile(r"\d+")
 _HEAD = """# Mutants
 
 Each mutant changes a recorded run of a real cluster (tests/mutants/runs) in one way. The verifiers must then find
@@ -77,10 +79,10 @@ class Packs:
     def __init__(self, work: Path, *, most: int = sys.maxsize) -> None:
         self.made: list[tuple[Path, list[tuple[Mutant, Expected]]]] = []
         for _, group in groupby(sorted(MUTANTS.values(), key=lambda each: (*_pack(each), each.name)), key=_pack):
-            alike = list(group)
-            parts = -(-len(alike) // most)
-            for part in range(parts):
-                self._make(alike[part::parts], work / str(len(self.made)))  # of each kind some: names say the kind
+            for alike in _told_apart(list(group)):
+                parts = -(-len(alike) // most)
+                for part in range(parts):
+                    self._make(alike[part::parts], work / str(len(self.made)))  # of each kind some: names say the kind
 
     def _make(self, mutants: Sequence[Mutant], folder: Path) -> None:
         made = [(each, *each.make()) for each in mutants]
@@ -96,22 +98,40 @@ class Packs:
         return [(*mutant, each) for mutant, each in zip(expected, found, strict=True)]
 
 
-def _pack(mutant: Mutant) -> tuple[str, str, bool]:
-    """Runs of one pipeline can be judged together, but for those that must be alone, and harmless ones only by
-    themselves: nobody says of which run in a folder a reason is."""
-    return (mutant.name if mutant.alone or mutant.unknown else mutant.workload), mutant.mode, mutant.harmless
+def _pack(mutant: Mutant) -> tuple[str, str, bool, bool]:
+    """Runs of one pipeline can be judged together, but for those that must be alone; harmless ones, and those with a
+    reason, only among themselves: nobody says of which run in a folder a reason is."""
+    return (mutant.name if mutant.alone else mutant.workload), mutant.mode, mutant.harmless, bool(mutant.unknown)
+
+
+def _told_apart(mutants: list[Mutant]) -> list[list[Mutant]]:
+    """Mutants of a pack, divided so that a reason is of one of them: numbers aside, no two have the same text."""
+    parts: list[dict[str, Mutant]] = []
+    for each in mutants:
+        text = _NUMBER.sub("#", each.unknown)
+        free = (part for part in parts if not any(text in other or other in text for other in part))
+        part = next(free, None) if text else next(iter(parts), None)
+        if part is None:
+            parts.append(part := {})
+        part[text or each.name] = each
+    return [list(part.values()) for part in parts]
 
 
 def survivors(judged: Sequence[tuple[Mutant, Expected, Found]]) -> list[tuple[Mutant, Expected, Found]]:
     """The mutants that are not found as they should be: another class, another place, something where nothing is, no
     reason where something is not known, or a reason where all is well."""
     reasons = [each for found in judged for each in found[2].reasons if " × " not in each]
-    return [each for each in judged if each[2].findings != each[1] or not _rightly_known(each[0], reasons)]
+    return [
+        each
+        for case, each in enumerate(judged)
+        if each[2].findings != each[1] or not _rightly_known(each[0], case, reasons)
+    ]
 
 
-def _rightly_known(mutant: Mutant, reasons: Sequence[str]) -> bool:
+def _rightly_known(mutant: Mutant, case: int, reasons: Sequence[str]) -> bool:
     if mutant.unknown:
-        return any(mutant.unknown in each for each in reasons)
+        wanted = moved_text(mutant.unknown, case)
+        return any(wanted in each for each in reasons)
     return not (mutant.harmless and reasons)
 
 
