@@ -9,9 +9,9 @@
     when = { worker = 0, phase = "before-commit", count = 12 }
     until = { worker = 0, phase = "produced", count = 13 }      # default: the request is delivered after lasts_s
 
-Without `until`, the request is delivered `lasts_s` after it came. With `until`, it is delivered when that worker
-reaches that phase of that transaction, and `lasts_s` has no effect; the worker waits there until the broker has
-answered the request.
+Without `until`, the request is delivered `lasts_s` after it came, which is late only if its client's request time-out
+is shorter than that. With `until`, it is delivered when that worker reaches that phase of that transaction, and
+`lasts_s` has no effect; the worker waits there until the broker has answered the request.
 
 TCP does not prevent this: a network may hold a segment for longer than the client's request time-out, the client then
 retries on another connection, and the broker cannot tell which of the two requests was sent first. KAFKA-17754,
@@ -60,7 +60,9 @@ class HoldRequest:
     """Requests are held and delivered late."""
 
     name: ClassVar = "hold-request"
-    about: ClassVar = "Holds a request until its client has given it up, and then delivers it."
+    about: ClassVar = (
+        "Holds a request, and delivers it after a time or at a phase, when its client may have given it up."
+    )
     params: ClassVar = HoldRequestSpec
     needs: ClassVar = frozenset({"links"})
 

@@ -2,7 +2,7 @@
 
     [[faults]]
     name = "retention"
-    topic = "middle"                 # the intermediate topic of a chain; or "input"
+    topic = "middle"                 # the intermediate topic of a chain
     when = { worker = 0, phase = "begun", count = 20 }
 
 The worker that writes the topic waits at a phase before it sends anything. When the group has read the whole topic, its
@@ -33,14 +33,14 @@ _KEY, _NEVER = "retention.ms", "-1"
 class RetentionSpec(FaultSpec):
     """The key of `retention`.
 
-    - `topic`: the topic, by the workload's own name of it: the intermediate topic of a chain, or `input`.
+    - `topic`: the intermediate topic of a chain. Nobody stops writing the input, so it is never read to its end.
     """
 
     topic: Annotated[str, Key(pattern="^[a-z][a-z-]*$")]
 
     def topics(self, workload: Workload) -> Sequence[str]:
-        """Return the topics that a group reads; whether others have been read is not known."""
-        return workload.read_topics
+        """Return the intermediate topic, which a group reads and a worker that can wait writes."""
+        return tuple(filter(None, (workload.intermediate_topic,)))
 
 
 class Retention:

@@ -36,7 +36,7 @@ def wrong(fault: FaultSpec, work: WorkloadSpec, workload: Workload) -> str | Non
         return f"by: {successor}; allowed: 0 to {work.workers - 1}"
     topic = getattr(fault, "topic", None)
     if topic is not None and topic not in (allowed := fault.topics(workload)):
-        return f"topic: {topic}; allowed: {', '.join(allowed)}"
+        return f"topic: {topic}; allowed: {', '.join(allowed) or 'no topic of this workload'}"
     return None
 
 

@@ -18,8 +18,8 @@ from onceproof.harness.record.history import Events
 AT = {"worker": 0, "phase": "produced", "count": 3}
 
 
-def planned(**spec: Any) -> PlannedFault[Any]:
-    raw = {"name": "x", "about": "x", "workload": {"name": "copy"}, "faults": [spec]}
+def planned(workload: str = "copy", /, **spec: Any) -> PlannedFault[Any]:
+    raw = {"name": "x", "about": "x", "workload": {"name": workload}, "faults": [spec]}
     return make(parse(raw, where="test"), 1).faults[0]
 
 

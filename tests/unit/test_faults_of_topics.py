@@ -34,7 +34,7 @@ def test_a_replica_that_is_alone_must_have_been_out_of_sync() -> None:
 
 
 def test_retention_must_have_removed_records() -> None:
-    fault = planned(name="retention", topic="input", at_s=1)
+    fault = planned("chain", name="retention", topic="middle", at_s=1)
     removed = {"partition": 0, "position": 10, "start": 0, "low_watermark": 11, "end": 11}
     assert missing(fault, {"event": "records-deleted", "partitions": [removed]}) is None
     nothing = {**removed, "low_watermark": 0, "end": 0}

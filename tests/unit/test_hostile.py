@@ -151,7 +151,11 @@ def _faults() -> Iterator[tuple[str, str, str]]:
             "faults[0].target: follower-1:output/9; allowed partitions: 0 to 5",
         ),
         ("a topic that is none", 'name = "reassign"\nat_s = 1\ntopic = "stock"', "__consumer_offsets"),
-        ("retention of outputs", 'name = "retention"\nat_s = 1\ntopic = "output"', "allowed: input"),
+        (
+            "retention of outputs",
+            'name = "retention"\nat_s = 1\ntopic = "output"',
+            "allowed: no topic of this workload",
+        ),
         ("no toxic", 'name = "degrade"\ntarget = "worker-0"\nat_s = 1', "faults[0].toxic: Field required"),
         ("unknown toxic", 'name = "degrade"\ntoxic = "acid"\ntarget = "worker-0"\nat_s = 1', "faults[0].toxic: Input "),
         ("unknown API", _REQUEST.replace("EndTxn", "EndTx"), "faults[0].api: Input should be 'Produce', "),
