@@ -10,22 +10,27 @@
 
 What the worker leaves behind depends on the phase: nothing (`polled`), an open transaction that the InitProducerId of
 its next incarnation aborts (`begun` to `before-commit`), or a committed transaction (`after-commit`). During `after_s`,
-background work of the client such as auto-commit continues.
+background work of the client such as auto-commit continues. The fault has healed when the next incarnation has
+committed a transaction, and the load goes on until then.
 """
 
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field as Key
 
+from onceproof.harness.base.errors import DeadlineError
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
 from onceproof.harness.model.random_faults import Chance
 from onceproof.harness.model.spec import FaultSpec
-from onceproof.harness.record.events import Exited, FaultTarget
+from onceproof.harness.record.events import Exited, FaultTarget, Outcome
 from onceproof.harness.record.history import Events
+
+_AGAIN_DEADLINE_S = 30.0
 
 
 class KillWorkerSpec(FaultSpec):
@@ -49,14 +54,29 @@ class KillWorker:
     params: ClassVar = KillWorkerSpec
 
     def inject(self, context: FaultContext, fault: PlannedFault[KillWorkerSpec]) -> Undo:
-        """Kill the worker; the returned function starts its next incarnation unless it is `for_good`."""
+        """Kill the worker; the returned function starts its next incarnation unless it is `for_good`.
+
+        That function waits until it has committed a transaction, for 30 s at most.
+        """
         worker = int(fault.spec.target.removeprefix("worker-"))
-        context.note(
-            FaultTarget(fault=fault.id, role=fault.spec.target, incarnation=context.workers.incarnation(worker))
-        )
+        killed = context.workers.incarnation(worker)
+        context.note(FaultTarget(fault=fault.id, role=fault.spec.target, incarnation=killed))
         context.aborted.wait(fault.spec.after_s)
         context.workers.kill(worker)
-        return (lambda: None) if fault.spec.for_good else (lambda: context.workers.release(worker))
+        if fault.spec.for_good:
+            return lambda: None
+
+        def undo() -> None:
+            context.workers.release(worker)
+            with suppress(DeadlineError):  # `missing` says so
+                context.wait(
+                    f"{fault.spec.target} to commit again",
+                    Outcome,
+                    lambda event: _again(event, fault.spec.target, killed),
+                    deadline_s=_AGAIN_DEADLINE_S,
+                )
+
+        return undo
 
     def draw(self, chance: Chance) -> Mapping[str, Any] | None:
         """Return keys that kill a worker for 0.5 to 2.5 seconds, or None if every worker is already hit."""
@@ -64,11 +84,20 @@ class KillWorker:
         return None if worker is None else {"target": f"worker-{worker}", "lasts_s": chance.seconds(0.5, 2.5)}
 
     def missing(self, fault: PlannedFault[KillWorkerSpec], events: Events) -> str | None:
-        """Return a message unless the worker's process was ended by SIGKILL after the fault began."""
+        """Return a message unless the worker was ended by SIGKILL, and committed again if it was started again."""
         target = events.the(FaultTarget, fault=fault.id)
         exits = events.of(Exited, process=(target.role, target.incarnation))
         ends = [each.code for each in exits if each.at > target.at]
-        return None if ends == [-signal.SIGKILL] else f"{target.role} was not ended by SIGKILL; exit codes: {ends}"
+        if ends != [-signal.SIGKILL]:
+            return f"{target.role} was not ended by SIGKILL; exit codes: {ends}"
+        if fault.spec.for_good or any(_again(each, target.role, target.incarnation) for each in events.of(Outcome)):
+            return None
+        return f"{target.role} committed nothing after it was started again"
+
+
+def _again(event: Outcome, role: str, killed: int | None) -> bool:
+    """Return whether a worker committed a transaction after this incarnation of it."""
+    return event.source == role and event.type == "ok" and (event.incarnation or 0) > (killed or 0)
 
 
 FAULT = KillWorker()

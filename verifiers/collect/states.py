@@ -26,13 +26,18 @@ _STATES = (
 
 
 def read(replica: Path, log: int) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table `states` for one replica of the partition `log` of __transaction_state."""
+    """Yield the rows of the table `states` for one replica of the partition `log` of __transaction_state.
+
+    Raises ValueError when a segment is damaged, or a record has a state that is not known.
+    """
     for record in internal.records(replica, "transactions"):
         value = record["value"]
         row = {"log": log, "offset": record["offset"], "transactional_id": record["key"]["transactionalId"]}
         if value is None:
             yield {**row, "state": TOMBSTONE, "partitions": []}
             continue
+        if not 0 <= value["transactionStatus"] < len(_STATES):
+            raise ValueError(f"{replica} offset {record['offset']}: unknown state {value['transactionStatus']}")
         yield {
             **row,
             "producer_id": value["producerId"],
