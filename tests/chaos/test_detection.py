@@ -147,14 +147,10 @@ def test_outputs_deleted_before_collect_are_not_called_lost(chaos: Chaos) -> Non
 
 
 @pytest.mark.chaos
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "cls"),
-    [
-        ("SKIPS_ONE", "lost"),
-        pytest.param("DOUBLES_ONE", "duplicate", marks=pytest.mark.long),
-        pytest.param("SKIPS_FIRST", "lost", marks=pytest.mark.long),
-        pytest.param("DOUBLES_FIRST", "duplicate", marks=pytest.mark.long),
-    ],
+    [("SKIPS_ONE", "lost"), ("DOUBLES_ONE", "duplicate"), ("SKIPS_FIRST", "lost"), ("DOUBLES_FIRST", "duplicate")],
 )
 def test_a_copy_that_skips_or_doubles_one_record_is_found(chaos: Chaos, broken: str, cls: str) -> None:
     results = chaos.run(quiet_scenario(f"{BROKEN}:{broken}"))

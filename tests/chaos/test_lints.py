@@ -15,7 +15,7 @@ pytestmark = pytest.mark.chaos
     ("name", "client", "expected"),
     [
         pytest.param("copy-broker-killed", "librdkafka", [], marks=pytest.mark.long),
-        ("copy-broker-killed", "java", []),
+        pytest.param("copy-broker-killed", "java", [], marks=pytest.mark.long),
         ("control-read-uncommitted", "librdkafka", ["unstable-offsets", "read-uncommitted"]),
         pytest.param(
             "control-at-least-once", "librdkafka", ["offsets-apart", "outside-transaction"], marks=pytest.mark.long

@@ -136,7 +136,13 @@ def test_the_chart_zooms_and_moves(browser: Chrome, tmp_path: Path) -> None:
 
 
 @in_a_browser
-@pytest.mark.parametrize("run", sorted(path.name for path in RUNS.iterdir()))
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(name, marks=() if name in ("chain", "totals", "zombie") else pytest.mark.long)
+        for name in sorted(path.name for path in RUNS.iterdir())
+    ],
+)
 def test_the_page_tells_the_stories_that_the_tables_tell(browser: Chrome, tmp_path: Path, run: str) -> None:
     folder = opened(browser, run_of(tmp_path, run))
     numbers = sorted(row["number"] for row in folder.rows("ledger/sent-*.parquet", columns=["number"]))

@@ -211,7 +211,7 @@ print(verify.verify(Path(sys.argv[1])).headline)
 """
 
 
-@pytest.mark.parametrize("how", ["killed", "stopped"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("stopped", marks=pytest.mark.long)])
 def test_a_spark_session_that_ends_in_the_middle_is_never_valid(good_run: GoodRun, tmp_path: Path, how: str) -> None:
     """Between two checks its JVM is killed, or the context in it ends, as it does when it is out of memory; the verdict
     is `unknown`, and the next one has a new session."""
