@@ -198,9 +198,7 @@ def _sequences(
     of_producers = (
         everything.selectExpr("*", f"max(producer_epoch) {earlier} AS highest")
         .where("control IS NULL")
-        .selectExpr(
-            "*", f"{known} AS known", "NOT transactional AND coalesce(producer_epoch < highest, false) AS older"
-        )
+        .selectExpr("*", f"{known} AS known", f"{_OF_OLDER_EPOCH} AS older")
     )
     older = of_producers.where("older").selectExpr(
         "*", "cast(NULL AS bigint) AS expected", "'zombie-write' AS cls", "first AS offset"

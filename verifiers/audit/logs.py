@@ -23,6 +23,8 @@ from onceproof.verifiers.evidence.findings import Sample
 from onceproof.verifiers.evidence.fingerprints import NOTHING, Fingerprint
 from onceproof.verifiers.evidence.spark import rows, small
 
+_METADATA = "__cluster_metadata"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
@@ -108,9 +110,11 @@ def compared(copies: Copies, held: Mapping[Place, Mapping[str, Log]]) -> Iterato
     """Yield what can be compared: each replica below the high watermark that its broker noted.
 
     Each broker cleans a compacted log by itself. So replicas are compared from where no cleaner has been, and one with
-    missing offsets is left out if that is not known.
+    missing offsets is left out if that is not known. The controllers' log has no high watermark that is noted.
     """
     for place, of in held.items():
+        if place[0] == _METADATA:
+            continue
         limits = {broker: _limit(copies, place, broker, log) for broker, log in of.items()}
         known = {broker: limit for broker, limit in limits.items() if limit is not None}
         before = 0
@@ -158,9 +162,10 @@ def divergence(copies: Copies, ranges: Sequence[Range], most: int) -> tuple[int,
 
 def uncompared(copies: Copies, held: Mapping[Place, Mapping[str, Log]], ranges: Sequence[Range]) -> Iterator[Reason]:
     """Yield why replicas are not, or not wholly, compared: what is not known of them, or what they have lost."""
-    inside = {(each.place, broker): each for each in ranges for broker in each.brokers}
     silent = []
     for place, of in sorted(held.items()):
+        if place[0] == _METADATA:
+            continue
         if len(of) > 1 and any(_limit(copies, place, broker, log) is None for broker, log in of.items()):
             silent.append(f"{place[0]}/{place[1]}")
         for broker, log in sorted(of.items()):
@@ -168,12 +173,15 @@ def uncompared(copies: Copies, held: Mapping[Place, Mapping[str, Log]], ranges: 
             if copies.stopped and hw is not None and hw > log.last + 1:
                 yield unknown(f"{where} ends at {log.last + 1}, below its high watermark {hw}")
             # A finding has it if it was compared, and `reasons` if the partition would be judged by it.
-            seen = (place, broker) in inside and (log.damaged or 0) < inside[place, broker].end
-            if log.damaged is not None and not seen and broker != chosen(of):
+            if log.damaged is not None and broker != chosen(of) and not _inside(ranges, place, broker, log.damaged):
                 yield unknown(f"{where} offset {log.damaged}: the bytes do not have their CRC")
     if silent:
         shown = ", ".join(silent[:3]) + (", …" if len(silent) > 3 else "")
         yield unknown(f"replicas of {len(silent)} partitions were not compared, since it is not known how far: {shown}")
+
+
+def _inside(ranges: Sequence[Range], place: Place, broker: str, offset: int) -> bool:
+    return any(each.place == place and broker in each.brokers and each.start <= offset < each.end for each in ranges)
 
 
 def reasons(held: Mapping[Place, Mapping[str, Log]], judged: Container[Place]) -> Iterator[Reason]:
