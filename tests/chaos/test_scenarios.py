@@ -11,7 +11,6 @@ from onceproof.pytest_plugin import Chaos
 
 # A few of each kind of fault, control and pipeline: the ones that fail first if something is wrong.
 QUICK = {
-    "bank-worker-killed",
     "chain-records-deleted",
     "control-at-least-once",
     "control-not-idempotent",

@@ -21,5 +21,5 @@ def test_an_input_without_an_offset_is_where_the_log_has_it_first(spark: SparkSe
     ]
     pq.write_table(pa.Table.from_pylist(sent, LEDGER.arrow), tmp_path / "sent-00000.parquet")
     log = small(spark, [(1, 5, 0), (0, 8, 1), (0, 7, 1), (0, 9, 3)], "partition int, offset bigint, number bigint")
-    found = {row["number"]: row["told_0"] for row in rows(owners.places(spark, tmp_path, log))}
+    found = {row["number"]: row["told_0"] for row in rows(owners.places(spark, tmp_path, lambda: log))}
     assert found == {0: PARTITION + 5, 1: 7}

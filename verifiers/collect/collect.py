@@ -145,7 +145,7 @@ def _steps(
     if narrator := context.workers.narrator:
         counts["batches"] = dict(work)["batches"]()
         work = [each for each in work if each[0] != "batches"]  # speed: they have been written
-        places = owners.places(spark, folder / "ledger", inputs())
+        places = owners.places(spark, folder / "ledger", inputs)
         senders = owners.ranges(narrator, tables / "batches.parquet", pinned)
         outputs = {
             role: owners.named(spark, frame, senders.get(context.names.topic(role), []), places)

@@ -5,7 +5,7 @@ the metadata. An application writes neither. So the number in an output's payloa
 epoch and sequence number of its batch the request that sent it (`record/narrator`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,11 @@ def ranges(
     return found
 
 
-def places(spark: SparkSession, ledger: Path, inputs: DataFrame) -> DataFrame:
+def places(spark: SparkSession, ledger: Path, inputs: Callable[[], DataFrame]) -> DataFrame:
     """Return number and `told_0` of each input whose place is known.
 
-    An input whose acknowledgement had no offset is where `inputs`, the records of the input topic, have it first. They
-    are read only if there is such an input, in ledger mode as well.
+    An input whose acknowledgement had no offset is where the records of the input topic have it first. `inputs` returns
+    them. It is called only if there is such an input, in ledger mode as well.
     """
     sent = spark.read.schema(LEDGER.spark).parquet(str(ledger.absolute() / "sent-*.parquet"))
     packed = provenance.packed_place_sql("partition", "offset")
@@ -56,7 +56,7 @@ def places(spark: SparkSession, ledger: Path, inputs: DataFrame) -> DataFrame:
     unplaced = sent.where("offset IS NULL").select("number")
     if unplaced.isEmpty():  # speed
         return placed
-    first = inputs.join(F.broadcast(unplaced), "number", "left_semi").groupBy("number")
+    first = inputs().join(F.broadcast(unplaced), "number", "left_semi").groupBy("number")
     return placed.unionAll(first.agg(F.expr(f"min({packed}) AS told_0")))
 
 
