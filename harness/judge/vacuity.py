@@ -84,14 +84,20 @@ def _problems(planned: PlannedFault[FaultSpec], plan: Plan, events: Events) -> l
     return [f"fault {planned.id}: {says}" for says in problems]
 
 
+def _worker_hit(planned: PlannedFault[FaultSpec], events: Events) -> str:
+    """Return the worker that a fault was aimed at, as `worker-0`; empty if it was aimed at none."""
+    target = events.first(FaultTarget, fault=planned.id)
+    return target.role if target is not None and target.role.startswith("worker-") else ""
+
+
 def _not_running(planned: PlannedFault[FaultSpec], events: Events) -> list[str]:
     """Return a message if the fault was aimed at a worker that did not run, such as one that was killed before."""
-    target, begins = events.first(FaultTarget, fault=planned.id), events.first(FaultBegins, fault=planned.id)
-    if target is None or begins is None or not target.role.startswith("worker-"):
+    worker, begins = _worker_hit(planned, events), events.first(FaultBegins, fault=planned.id)
+    if not worker or begins is None:
         return []
-    last = [each for kind in (Started, Exited) for each in events.of(kind, source=target.role) if each.at < begins.at]
+    last = [each for kind in (Started, Exited) for each in events.of(kind, source=worker) if each.at < begins.at]
     if isinstance(max(last, key=lambda each: each.at, default=None), Exited):
-        return [f"{target.role} did not run when it was injected"]
+        return [f"{worker} did not run when it was injected"]
     return []
 
 
@@ -100,13 +106,13 @@ def _idle(planned: PlannedFault[FaultSpec], injected: float, events: Events) -> 
 
     It may still have been joining its group, or restoring its state, also after it was started again.
     """
-    target = events.first(FaultTarget, fault=planned.id)
-    if target is None or not target.role.startswith("worker-"):
+    worker = _worker_hit(planned, events)
+    if not worker:
         return []
-    before = [each for each in events.of(Outcome, source=target.role, type="ok") if each.at < injected]
-    if before and _newest(target.role, injected, events) in (None, before[-1].incarnation):
+    before = [each for each in events.of(Outcome, source=worker, type="ok") if each.at < injected]
+    if before and _newest(worker, injected, events) in (None, before[-1].incarnation):
         return []
-    return [f"{target.role} had not committed any transaction before it"]
+    return [f"{worker} had not committed any transaction before it"]
 
 
 def _newest(role: str, at: float, events: Events) -> int | None:

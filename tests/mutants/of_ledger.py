@@ -102,8 +102,7 @@ def ledger_mode_offset_not_told_and_without_output(run: RunData) -> Expected:
     """Ledger mode, nothing is asserted: an input was acknowledged without its offset, and has no output."""
     row = pick(run)
     forget(run, row["number"], acknowledged=True)
-    for each in [each for each in run.outputs if each["number"] == row["number"]]:
-        run.remove_output(each)
+    _remove_outputs(run, row["number"])
     return {}
 
 
@@ -121,8 +120,7 @@ def ledger_mode_info_without_outputs(run: RunData) -> Expected:
     """Ledger mode, harmless: an input that was never acknowledged has none of its outputs."""
     row = pick(run)
     forget(run, row["number"])
-    for each in [each for each in run.outputs if each["number"] == row["number"]]:
-        run.remove_output(each)
+    _remove_outputs(run, row["number"])
     return {}
 
 
@@ -319,6 +317,12 @@ def deleted_further_than_the_fault(run: RunData) -> Expected:
     start["start"] += 2
     run.inputs = [row for row in run.inputs if (row["partition"], row["offset"] < start["start"]) != (0, True)]
     return {}
+
+
+def _remove_outputs(run: RunData, number: int) -> None:
+    """An input has no output on any topic."""
+    for each in [each for each in run.outputs if each["number"] == number]:
+        run.remove_output(each)
 
 
 def _gone(run: RunData, expected: Expected) -> Expected:

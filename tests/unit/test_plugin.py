@@ -52,18 +52,22 @@ jars._newest = {"4.1.+": "4.1.2"}.__getitem__
 """
 
 
-def test_a_marker_alone_runs_nothing(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(_FORGOTTEN)
-    options = ("-p", "no:cacheprovider", "-p", "onceproof.pytest_plugin")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+def _pytest(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A session of pytest in this folder, with no plugin but onceproof's."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "onceproof.pytest_plugin", *options],
+        cwd=folder,
+        env={**os.environ, **env, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=_DEADLINE_S,
         check=False,
     )
+
+
+def test_a_marker_alone_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(_FORGOTTEN)
+    done = _pytest(tmp_path)
     assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     for says in ("give the test the fixture `chaos`, and call chaos.check()", "was not run: call chaos.check()"):
         assert done.stdout.count(f"{says}\n") == 1
@@ -74,16 +78,7 @@ def test_an_unknown_key_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(_NEWEST)
     (tmp_path / "bad.toml").write_text(work("recrods = 5"))
     path = stubs(tmp_path / "bin", docker=f"touch {tmp_path}/engine; exit 1")
-    options = ("-p", "no:cacheprovider", "-p", "onceproof.pytest_plugin", "--chaos-seed", "3", "--chaos-kafka", "4.1.x")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    done = _pytest(tmp_path, "--chaos-seed", "3", "--chaos-kafka", "4.1.x", PATH=path)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
     assert "onceproof: --chaos-seed=3 --chaos-kafka=4.1.2\n" in done.stdout, "the line 4.1.x is a release"
     [_, failure] = done.stdout.split("test_of_chaos ____", 1)

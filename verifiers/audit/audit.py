@@ -25,7 +25,18 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.results import Finding, Reason, Verdict, decide
 from onceproof.verifiers import coordinator, replicas
 from onceproof.verifiers.audit.copies import Copies, read_states
-from onceproof.verifiers.audit.logs import Log, chosen, compared, divergence, logs, reasons, uncompared, unknown
+from onceproof.verifiers.audit.logs import (
+    METADATA,
+    Log,
+    chosen,
+    compared,
+    divergence,
+    logs,
+    ranked,
+    reasons,
+    uncompared,
+    unknown,
+)
 from onceproof.verifiers.audit.noted import Place
 from onceproof.verifiers.evidence import decisions, matching, rules, spans
 from onceproof.verifiers.evidence.decisions import Lane
@@ -58,7 +69,7 @@ class Audit:
 def audit(copies: Copies) -> Audit:
     """Judge what was read. Raises whatever Spark raises when it cannot read the logs."""
     held = logs(copies)
-    read_states(copies, lambda place: sorted(held[place], key=lambda broker: held[place][broker].rank, reverse=True))
+    read_states(copies, lambda place: ranked(held[place]))
     done = Audit(ids=_ids(copies.states))
     judged = {place: of for place, of in held.items() if _judged(place[0])}
     best = {place: of[chosen(of)] for place, of in judged.items()}
@@ -100,7 +111,7 @@ def _finding(cls: str, samples: list[Sample], count: int | None = None, *, says:
 
 def _judged(topic: str) -> bool:
     """Return whether producers write to a topic; the coordinators' own log and the controllers' are not judged."""
-    return topic not in (COORDINATORS, "__cluster_metadata", "__share_group_state")
+    return topic not in (COORDINATORS, METADATA, "__share_group_state")
 
 
 def _of_replicas(copies: Copies, brokers: Mapping[Place, str]) -> DataFrame:

@@ -23,7 +23,7 @@ from onceproof.verifiers.evidence.findings import Sample
 from onceproof.verifiers.evidence.fingerprints import NOTHING, Fingerprint
 from onceproof.verifiers.evidence.spark import rows, small
 
-_METADATA = "__cluster_metadata"
+METADATA = "__cluster_metadata"  # the log of the controllers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +91,14 @@ def noted_of(copies: Copies, place: Place, broker: str) -> Noted:
     return copies.noted.get((place, broker), Noted())
 
 
+def ranked(held: Mapping[str, Log]) -> list[str]:
+    """Return the brokers that hold a replica, the one whose replica is judged first."""
+    return sorted(held, key=lambda broker: held[broker].rank, reverse=True)
+
+
 def chosen(held: Mapping[str, Log]) -> str:
     """Return the broker whose replica is judged."""
-    return max(held, key=lambda broker: held[broker].rank)
+    return ranked(held)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +118,7 @@ def compared(copies: Copies, held: Mapping[Place, Mapping[str, Log]]) -> Iterato
     missing offsets is left out if that is not known. The controllers' log has no high watermark that is noted.
     """
     for place, of in held.items():
-        if place[0] == _METADATA:
+        if place[0] == METADATA:
             continue
         limits = {broker: _limit(copies, place, broker, log) for broker, log in of.items()}
         known = {broker: limit for broker, limit in limits.items() if limit is not None}
@@ -164,7 +169,7 @@ def uncompared(copies: Copies, held: Mapping[Place, Mapping[str, Log]], ranges: 
     """Yield why replicas are not, or not wholly, compared: what is not known of them, or what they have lost."""
     silent = []
     for place, of in sorted(held.items()):
-        if place[0] == _METADATA:
+        if place[0] == METADATA:
             continue
         if len(of) > 1 and any(_limit(copies, place, broker, log) is None for broker, log in of.items()):
             silent.append(f"{place[0]}/{place[1]}")
@@ -176,8 +181,8 @@ def uncompared(copies: Copies, held: Mapping[Place, Mapping[str, Log]], ranges: 
             if log.damaged is not None and broker != chosen(of) and not _inside(ranges, place, broker, log.damaged):
                 yield unknown(f"{where} offset {log.damaged}: the bytes do not have their CRC")
     if silent:
-        shown = ", ".join(silent[:3]) + (", …" if len(silent) > 3 else "")
-        yield unknown(f"replicas of {len(silent)} partitions were not compared, since it is not known how far: {shown}")
+        says = f"replicas of {len(silent)} partitions were not compared, since it is not known how far"
+        yield unknown(f"{says}: {_first_of(silent)}")
 
 
 def _inside(ranges: Sequence[Range], place: Place, broker: str, offset: int) -> bool:
@@ -195,8 +200,11 @@ def reasons(held: Mapping[Place, Mapping[str, Log]], judged: Container[Place]) -
             yield unknown(f"{topic}/{partition} offset {log.damaged}: the bytes do not have their CRC")
     holed = [f"{place[0]}/{place[1]}" for place, log in best.items() if log.holed and place in judged]
     if holed:
-        shown = ", ".join(holed[:3]) + (", …" if len(holed) > 3 else "")
-        yield unknown(f"{len(holed)} partitions were not judged, since offsets are missing: {shown}")
+        yield unknown(f"{len(holed)} partitions were not judged, since offsets are missing: {_first_of(holed)}")
+
+
+def _first_of(places: Sequence[str]) -> str:
+    return ", ".join(places[:3]) + (", …" if len(places) > 3 else "")
 
 
 def unknown(says: str) -> Reason:

@@ -47,7 +47,7 @@ class Notes:
             hw=self._marks.get(place),
             cleaned=self._cleaned.get(place),
             base=max(bases, default=0),
-            epochs=[(epoch, first) for epoch, first in _numbers(folder / _EPOCHS)],
+            epochs=list(_numbers(folder / _EPOCHS)),
         )
 
 
