@@ -33,6 +33,7 @@ from onceproof.verifiers.evidence import master as masters
 
 _STOP_DEADLINE_S = 20
 _START_DEADLINE_S = 90.0  # Spark itself gives up a standalone master that does not answer after a minute
+_ROWS_OF_A_TASK = 100_000  # of a hash table, which take some 10 MB
 _lock = threading.Lock()
 _started: list[SparkSession] = []  # at most one; Spark's own active session is one for each thread
 _gateways: list[Any] = []  # at most one: that of the session, or of one that is being started
@@ -84,7 +85,7 @@ def session(master: str = "local[2]", *, records: int = 0) -> SparkSession:
             _started.append(SparkSession(context))
             if not masters.one_process(master):
                 executors.check_version(_started[0], master)
-                _started[0].conf.set("spark.sql.shuffle.partitions", max(2, context.defaultParallelism))
+                divide(_started[0], rows=0)
         return _started[0]
 
 
@@ -205,6 +206,17 @@ def each_row(frame: DataFrame) -> Iterator[Row]:
 def compile_stages(spark: SparkSession, *, wanted: bool) -> None:
     """Let Spark compile whole stages of queries to Java, or not: for few records, that takes longer than the query."""
     spark.conf.set("spark.sql.codegen.wholeStage", wanted)
+
+
+def divide(spark: SparkSession, *, rows: int) -> None:
+    """Divide what queries exchange into tasks: of so many rows, the hash table of each has `_ROWS_OF_A_TASK` or fewer.
+
+    Spark cannot write a hash table to disk; if it does not fit into the memory of its task, the query fails. There is a
+    task for each core at least.
+    """
+    context = spark.sparkContext
+    cores = 2 if masters.one_process(str(context.master)) else max(2, context.defaultParallelism)
+    spark.conf.set("spark.sql.shuffle.partitions", max(cores, -(-rows // _ROWS_OF_A_TASK)))
 
 
 def let_go(spark: SparkSession) -> None:

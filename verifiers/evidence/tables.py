@@ -34,9 +34,10 @@ from onceproof.harness.record.tables import (
 from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.facts import Facts
-from onceproof.verifiers.evidence.spark import compile_stages, rows, small, unless_empty
+from onceproof.verifiers.evidence.spark import compile_stages, divide, rows, small, unless_empty
 
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by few Spark tasks that are not compiled
+_OUTPUTS_OF_A_RANGE = 100  # at least, as a rule: those of a transaction in a partition
 TRANSACTION = ["worker", "incarnation", "transaction"]
 PLACE = ["topic", "partition", "offset"]
 
@@ -70,6 +71,9 @@ class Tables(Facts):
         self.spark, self.samples_max, self.look = spark, samples_max, look
         self._at = str(self.folder) if at is None else at
         compile_stages(spark, wanted=not self._is_small)
+        sizes = self.facts["rows"]
+        few = (sizes.get("batches", 0), sizes.get("commits", 0), sizes["outputs"] // _OUTPUTS_OF_A_RANGE)
+        divide(spark, rows=max(few))
 
     @property
     @cached
