@@ -64,6 +64,9 @@ class Admin:
             "default.api.timeout.ms": str(_CALL_TIMEOUT_MS),
             "reconnect.backoff.max.ms": "300",
             "metadata.max.age.ms": "1000",
+            # If the brokers that it knows of are all down, it looks for others at `bootstrap.servers` (KIP-1102), by
+            # default after five minutes.
+            "metadata.recovery.rebootstrap.trigger.ms": "5000",
         }.items():
             config.setProperty(key, value)
         self._client = self._admin_package.Admin.create(config)
