@@ -211,12 +211,16 @@ def compile_stages(spark: SparkSession, *, wanted: bool) -> None:
 def divide(spark: SparkSession, *, rows: int) -> None:
     """Divide what queries exchange into tasks: of so many rows, the hash table of each has `_ROWS_OF_A_TASK` or fewer.
 
-    Spark cannot write a hash table to disk; if it does not fit into the memory of its task, the query fails. There is a
-    task for each core at least.
+    Spark cannot write a hash table to disk; if it does not fit into the memory of its task, the query fails. There are
+    two tasks at least, and on a cluster one for each core.
     """
-    context = spark.sparkContext
-    cores = 2 if masters.one_process(str(context.master)) else max(2, context.defaultParallelism)
+    cores = 2 if in_one_process(spark) else max(2, spark.sparkContext.defaultParallelism)
     spark.conf.set("spark.sql.shuffle.partitions", max(cores, -(-rows // _ROWS_OF_A_TASK)))
+
+
+def in_one_process(spark: SparkSession) -> bool:
+    """Return whether the session's executors are in the process of its driver."""
+    return masters.one_process(str(spark.sparkContext.master))
 
 
 def let_go(spark: SparkSession) -> None:

@@ -31,10 +31,9 @@ from onceproof.harness.record.tables import (
     OUTPUTS,
     TRANSACTIONS,
 )
-from onceproof.verifiers.evidence import master as masters
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.facts import Facts
-from onceproof.verifiers.evidence.spark import compile_stages, divide, rows, small, unless_empty
+from onceproof.verifiers.evidence.spark import compile_stages, divide, in_one_process, rows, small, unless_empty
 
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by few Spark tasks that are not compiled
 _OUTPUTS_OF_A_RANGE = 100  # at least, as a rule: those of a transaction in a partition
@@ -72,8 +71,8 @@ class Tables(Facts):
         self._at = str(self.folder) if at is None else at
         compile_stages(spark, wanted=not self._is_small)
         sizes = self.facts["rows"]
-        few = (sizes.get("batches", 0), sizes.get("commits", 0), sizes["outputs"] // _OUTPUTS_OF_A_RANGE)
-        divide(spark, rows=max(few))
+        ranges = sizes["outputs"] // _OUTPUTS_OF_A_RANGE
+        divide(spark, rows=max(ranges, sizes.get("batches", 0), sizes.get("commits", 0)))
 
     @property
     @cached
@@ -245,7 +244,7 @@ class Tables(Facts):
         if not self._is_small:  # speed
             return frame.persist()
         whole = frame.coalesce(1)
-        return whole.localCheckpoint(eager=False) if self._in_one_process else whole.persist()  # speed
+        return whole.localCheckpoint(eager=False) if in_one_process(self.spark) else whole.persist()  # speed
 
     def unless_empty(self, frame: DataFrame) -> DataFrame | None:
         """Return the frame, kept in memory as by `gathered`; None if it has no rows."""
@@ -258,10 +257,6 @@ class Tables(Facts):
         outputs if the outputs are out of order.
         """
         return (frame.coalesce(1) if self._is_small else frame).hint("shuffle_hash")  # speed
-
-    @property
-    def _in_one_process(self) -> bool:
-        return masters.one_process(str(self.spark.sparkContext.master))
 
     @property
     def _is_small(self) -> bool:
