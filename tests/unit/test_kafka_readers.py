@@ -96,6 +96,16 @@ def test_states_of_transactional_ids(tmp_path: Path, codec: str, version: int) -
     assert (tombstone["state"], tombstone["offset"]) == ("Tombstone", 1)
 
 
+@pytest.mark.parametrize("state", [-1, 8])
+def test_a_state_that_is_not_known_is_refused(tmp_path: Path, state: int) -> None:
+    generated = "org.apache.kafka.coordinator.transaction.generated"
+    key = prefixed(0, java(f"{generated}.TransactionLogKey")().setTransactionalId("orders-1"))
+    value = java(f"{generated}.TransactionLogValue")().setTransactionStatus(jpype.JByte(state))
+    (tmp_path / "00000000000000000000.log").write_bytes(batch(0, [(key, prefixed(0, value))], "none"))
+    with pytest.raises(ValueError, match=f"offset 0: unknown state {state}$"):
+        list(states.read(tmp_path, 3))
+
+
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("version", [1, 3, 4])
 def test_committed_offsets(tmp_path: Path, codec: str, version: int) -> None:
