@@ -8,6 +8,7 @@ import jpype
 from onceproof.harness.cluster.admin import start_jvm
 
 RECORDS = "org.apache.kafka.common.record.internal"
+_TRANSACTIONS = "org.apache.kafka.coordinator.transaction.generated"
 
 
 def java(name: str) -> Any:
@@ -90,3 +91,33 @@ def prefixed(version: int, message: Any) -> bytes:
     return bytes(
         java("org.apache.kafka.common.protocol.MessageUtil").toVersionPrefixedBytes(jpype.JShort(version), message)
     )
+
+
+def transactional_id(name: str) -> bytes:
+    """The key of a transactional id's records in __transaction_state."""
+    return prefixed(0, java(f"{_TRANSACTIONS}.TransactionLogKey")().setTransactionalId(name))
+
+
+def transaction_state(
+    status: int,
+    *,
+    topic: str = "out",
+    partitions: Sequence[int] = (),
+    producer: int = 7,
+    epoch: int = 0,
+    client_version: int | None = None,
+) -> bytes:
+    """The value of a record in __transaction_state; with the transaction version of its client it has version 1."""
+    value = (
+        java(f"{_TRANSACTIONS}.TransactionLogValue")()
+        .setProducerId(producer)
+        .setProducerEpoch(jpype.JShort(epoch))
+        .setTransactionStatus(jpype.JByte(status))
+    )
+    if partitions:
+        numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(each) for each in partitions])
+        place = java(f"{_TRANSACTIONS}.TransactionLogValue$PartitionsSchema")().setTopic(topic).setPartitionIds(numbers)
+        value.setTransactionPartitions(jpype.java.util.ArrayList([place]))
+    if client_version is None:
+        return prefixed(0, value)
+    return prefixed(1, value.setClientTransactionVersion(jpype.JShort(client_version)))

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import jpype
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,12 +14,11 @@ from onceproof.cli import commands, main
 from onceproof.harness.base import coordinators
 from onceproof.verifiers.audit import audit, copies
 from onceproof.verifiers.evidence.spark import session
-from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
+from tests.kafka_writer import batch, marker, plain_batch, transaction_state, transactional_id
 from tests.mutants import of_coordinators, of_sequences, of_zombies
 from tests.mutants.catalogue import MUTANTS, RUNS
 
 pytestmark = pytest.mark.usefixtures("spark")
-_GENERATED = "org.apache.kafka.coordinator.transaction.generated"
 _SEQUENCES = ("sequence_with_a_gap", "sequence_that_repeats", "sequence_that_overlaps")
 # What the log alone shows. Mutants whose findings do not depend on the workers' history.
 _BY_THE_LOG = sorted(
@@ -63,18 +61,8 @@ def test_what_the_coordinators_decided_is_judged_by_the_logs_alone(name: str, tm
 
 def state(offset: int, status: int, *, epoch: int = 3, partitions: tuple[int, ...] = (0,), name: str = "app") -> bytes:
     """A record of __transaction_state, in a batch of its own."""
-    key = prefixed(0, java(f"{_GENERATED}.TransactionLogKey")().setTransactionalId(name))
-    value = (
-        java(f"{_GENERATED}.TransactionLogValue")()
-        .setProducerId(7)
-        .setProducerEpoch(jpype.JShort(epoch))
-        .setTransactionStatus(jpype.JByte(status))
-    )
-    if partitions:
-        numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(each) for each in partitions])
-        place = java(f"{_GENERATED}.TransactionLogValue$PartitionsSchema")().setTopic("out").setPartitionIds(numbers)
-        value.setTransactionPartitions(jpype.java.util.ArrayList([place]))
-    return plain_batch(offset, [(key, prefixed(0, value))])
+    value = transaction_state(status, partitions=partitions, epoch=epoch)
+    return plain_batch(offset, [(transactional_id(name), value)])
 
 
 ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT = 1, 2, 4

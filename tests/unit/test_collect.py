@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jpype
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -22,7 +21,7 @@ from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from onceproof.verifiers.collect.standing import standing
 from onceproof.verifiers.collect.written import write
 from onceproof.verifiers.evidence import executors, reading
-from tests.kafka_writer import batch, java, marker, plain_batch, prefixed
+from tests.kafka_writer import batch, java, marker, plain_batch, prefixed, transaction_state, transactional_id
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
 
 BROKERS = ("broker1", "broker2", "broker3")
@@ -66,8 +65,8 @@ def logs(folder: Path, still: StillContext, *, topic: str = "output", internal: 
     written[f"{OFFSETS}-0"] = plain_batch(0, offsets)
     states: list[tuple[bytes, bytes | None]] = []
     for name, of_topic in (("mine", output), ("another's", "orders")):
-        states.append((_key(name), _state(of_topic)))
-        states.append((_key(name), None))
+        states.append((transactional_id(name), transaction_state(1, topic=of_topic, partitions=(0,))))
+        states.append((transactional_id(name), None))
     written[f"{COORDINATORS}-1"] = plain_batch(0, states)
     for broker in BROKERS:
         for name, segment in written.items():
@@ -75,19 +74,6 @@ def logs(folder: Path, still: StillContext, *, topic: str = "output", internal: 
             held = segment if name.startswith(output) or broker == internal else b""
             (folder / broker / name / "00000000000000000000.log").write_bytes(held)
     return {broker: folder / broker for broker in BROKERS}
-
-
-def _key(name: str) -> bytes:
-    generated = "org.apache.kafka.coordinator.transaction.generated"
-    return prefixed(0, java(f"{generated}.TransactionLogKey")().setTransactionalId(name))
-
-
-def _state(topic: str) -> bytes:
-    generated = "org.apache.kafka.coordinator.transaction.generated"
-    numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(0)])
-    place = java(f"{generated}.TransactionLogValue$PartitionsSchema")().setTopic(topic).setPartitionIds(numbers)
-    value = java(f"{generated}.TransactionLogValue")().setProducerId(7).setTransactionStatus(jpype.JByte(1))
-    return prefixed(0, value.setTransactionPartitions(jpype.java.util.ArrayList([place])))
 
 
 def collected(still: StillContext, folder: Path, **options: Any) -> dict[str, Any]:

@@ -11,7 +11,16 @@ from onceproof.harness.base import coordinators
 from onceproof.verifiers.collect import commits, internal, segments, states
 from onceproof.verifiers.collect.segments import Replica
 from onceproof.verifiers.evidence.spark import rows
-from tests.kafka_writer import RECORDS, batch, java, marker, plain_batch, prefixed
+from tests.kafka_writer import (
+    RECORDS,
+    batch,
+    java,
+    marker,
+    plain_batch,
+    prefixed,
+    transaction_state,
+    transactional_id,
+)
 
 
 def read(spark: SparkSession, folder: Path, *, crcs: bool = True) -> list[Any]:
@@ -67,20 +76,9 @@ def test_a_changed_byte_is_seen_by_its_crc(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("version", [0, 1])
 def test_states_of_transactional_ids(tmp_path: Path, codec: str, version: int) -> None:
-    generated = "org.apache.kafka.coordinator.transaction.generated"
-    key = prefixed(0, java(f"{generated}.TransactionLogKey")().setTransactionalId("orders-1"))
-    numbers = jpype.java.util.ArrayList([jpype.java.lang.Integer(2), jpype.java.lang.Integer(5)])
-    place = java(f"{generated}.TransactionLogValue$PartitionsSchema")().setTopic("out").setPartitionIds(numbers)
-    value = (
-        java(f"{generated}.TransactionLogValue")()
-        .setProducerId(4000)
-        .setProducerEpoch(jpype.JShort(9))
-        .setTransactionStatus(jpype.JByte(2))
-        .setTransactionPartitions(jpype.java.util.ArrayList([place]))
-    )
-    if version:
-        value.setClientTransactionVersion(jpype.JShort(2))
-    written = batch(0, [(key, prefixed(version, value)), (key, None)], codec)
+    key, client_version = transactional_id("orders-1"), 2 if version else None
+    value = transaction_state(2, partitions=(2, 5), producer=4000, epoch=9, client_version=client_version)
+    written = batch(0, [(key, value), (key, None)], codec)
     (tmp_path / "00000000000000000000.log").write_bytes(written)
     first, tombstone = states.read(tmp_path, 3)
     assert first == {
@@ -98,10 +96,8 @@ def test_states_of_transactional_ids(tmp_path: Path, codec: str, version: int) -
 
 @pytest.mark.parametrize("state", [-1, 8])
 def test_a_state_that_is_not_known_is_refused(tmp_path: Path, state: int) -> None:
-    generated = "org.apache.kafka.coordinator.transaction.generated"
-    key = prefixed(0, java(f"{generated}.TransactionLogKey")().setTransactionalId("orders-1"))
-    value = java(f"{generated}.TransactionLogValue")().setTransactionStatus(jpype.JByte(state))
-    (tmp_path / "00000000000000000000.log").write_bytes(batch(0, [(key, prefixed(0, value))], "none"))
+    written = batch(0, [(transactional_id("orders-1"), transaction_state(state))], "none")
+    (tmp_path / "00000000000000000000.log").write_bytes(written)
     with pytest.raises(ValueError, match=f"offset 0: unknown state {state}$"):
         list(states.read(tmp_path, 3))
 

@@ -94,6 +94,14 @@ def test_a_query_that_cannot_be_cancelled_is_ended_with_spark() -> None:
     assert done.stdout == f"{says} ({VARIABLE} sets the limit)\n", done.stderr
 
 
+def end(process: psutil.Process) -> None:
+    """Kill what is left of a process and its children."""
+    with suppress(psutil.NoSuchProcess):
+        for child in process.children(recursive=True):
+            child.kill()
+        process.kill()
+
+
 class Command:
     """`onceproof verify` of an endless run, in a terminal of its own, after Spark has begun with the query."""
 
@@ -134,10 +142,7 @@ class Command:
 
     def close(self) -> None:
         """End what is left."""
-        with suppress(psutil.NoSuchProcess):
-            for child in self._me.children(recursive=True):
-                child.kill()
-        self.process.kill()
+        end(self._me)
         self.process.wait()
         with suppress(OSError):
             os.close(self._terminal)
@@ -184,15 +189,15 @@ sys.exit(main.main(["doctor"]))
 
 
 @pytest.fixture
-def slow_to_end() -> Iterator[subprocess.Popen[bytes]]:
+def process() -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", _SLOW_TO_END]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        yield process
-        process.kill()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        me = psutil.Process(started.pid)
+        yield started
+        end(me)
 
 
-def test_a_second_signal_ends_at_once(slow_to_end: subprocess.Popen[bytes]) -> None:
-    process = slow_to_end
+def test_a_second_signal_ends_at_once(process: subprocess.Popen[bytes]) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"working\n"
     process.send_signal(signal.SIGINT)
