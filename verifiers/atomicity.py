@@ -37,7 +37,7 @@ from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
 from onceproof.verifiers.evidence.fingerprints import SPAN
-from onceproof.verifiers.evidence.spark import small
+from onceproof.verifiers.evidence.frames import small
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables
 
 CLAIM = "the outputs of each transaction are all visible or all hidden, and no output of an aborted one is visible"

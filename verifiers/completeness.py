@@ -23,7 +23,7 @@ from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.frames import rows, small
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "every offset of every judged partition is accounted for as a visible, an aborted or a control record"

@@ -48,7 +48,7 @@ from onceproof.verifiers.evidence import causes, partly, suspects
 from onceproof.verifiers.evidence.causes import KEY
 from onceproof.verifiers.evidence.check import IDENTITY, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "every input below the committed offset has exactly the outputs that it should have, and no other output exists"

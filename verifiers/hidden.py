@@ -22,7 +22,7 @@ from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import HIDDEN_RECORDS, LOG, Check, Judged
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.frames import rows, small
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "the records that only a read_uncommitted reader sees are those that the log shows as aborted or open"

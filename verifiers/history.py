@@ -18,7 +18,7 @@ from onceproof.harness.record.events import Began, Exited, Outcome, Started
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import Check, Judged
-from onceproof.verifiers.evidence.spark import each_row
+from onceproof.verifiers.evidence.frames import each_row
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
 
 CLAIM = "the history tells of every transaction that the log shows, and no event of it is missing"

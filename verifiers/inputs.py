@@ -27,7 +27,7 @@ from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import INPUT_TOPIC, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "every acknowledged input that no fault deleted is unchanged at its offset"

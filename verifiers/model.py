@@ -27,7 +27,7 @@ from onceproof.verifiers import completeness, inputs
 from onceproof.verifiers.evidence import causes, modelled, suspects
 from onceproof.verifiers.evidence.check import LOG, MODEL, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, told
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.verifiers.evidence.tables import PLACE, Tables
 
 CLAIM = "the outputs are what the model gives for the inputs"

@@ -32,8 +32,8 @@ from onceproof.verifiers.evidence import causes, fingerprints, intermediate, mem
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import COMMITTED, COORDINATOR_LOG, LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, explained, finding, place, position
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.verifiers.evidence.membership import BUCKET
-from onceproof.verifiers.evidence.spark import rows
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, over_earlier
 
 CLAIM = "committed offsets and visible outputs cover the same inputs, for each transaction and at rest"

@@ -21,7 +21,7 @@ from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding
 from onceproof.verifiers.evidence.fingerprints import Fingerprint
-from onceproof.verifiers.evidence.spark import small
+from onceproof.verifiers.evidence.frames import small
 from onceproof.verifiers.evidence.tables import Tables
 
 CLAIM = "all replicas of a judged partition hold the same batches below the high watermark"

@@ -29,7 +29,7 @@ from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.check import LOG, Check, Judged
 from onceproof.verifiers.evidence.findings import Sample, finding, place, position
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.frames import rows, small
 from onceproof.verifiers.evidence.tables import PLACE, TRANSACTION, Tables, over_earlier
 
 CLAIM = "no producer epoch and no group member committed anything after its successor had taken over"

@@ -21,7 +21,7 @@ from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.settled import lag
 from onceproof.verifiers.collect import database, records
 from onceproof.verifiers.evidence import spark as sessions
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 
 _DEADLINE_S = 120.0
 

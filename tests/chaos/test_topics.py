@@ -17,7 +17,8 @@ from onceproof.harness.cluster.remaining import remaining
 from onceproof.harness.record import payload
 from onceproof.harness.record.provenance import HEADER, passed_on, provenance
 from onceproof.verifiers.collect import topics
-from onceproof.verifiers.evidence.spark import rows, session
+from onceproof.verifiers.evidence.frames import rows
+from onceproof.verifiers.evidence.spark import session
 
 pytestmark = [pytest.mark.chaos, pytest.mark.quick]
 _CALL_S = 15

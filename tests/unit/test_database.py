@@ -10,7 +10,7 @@ from onceproof.harness.model.databases import address
 from onceproof.harness.record import own_errors, payload
 from onceproof.harness.record.provenance import packed_owner, provenance
 from onceproof.verifiers.collect import database
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.workloads.clients import ClientError
 from onceproof.workloads.clients.database import DatabaseWriter
 from onceproof.workloads.clients.sqlite import Sqlite

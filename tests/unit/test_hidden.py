@@ -10,7 +10,7 @@ from onceproof.harness.record import manifest
 from onceproof.harness.record.results import Results
 from onceproof.harness.record.tables import OUTPUTS
 from onceproof.verifiers.collect import collect
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.verifiers.verify import verify
 from tests.unit.good_run import GoodRun
 from tests.unit.still_cluster import StillContext

@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 
 from onceproof.harness.model import plan
 from onceproof.harness.record import history
+from onceproof.verifiers.evidence.frames import rows, small
 from onceproof.verifiers.evidence.intermediate import read_of
-from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import Tables
 from tests.mutants.catalogue import CHAIN, RUNS, ZOMBIE
 from tests.packing import Place

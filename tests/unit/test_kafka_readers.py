@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from onceproof.harness.base import coordinators
 from onceproof.verifiers.collect import commits, internal, segments, states
 from onceproof.verifiers.collect.segments import Replica
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from tests.kafka_writer import (
     RECORDS,
     batch,

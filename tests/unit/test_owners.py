@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from onceproof.harness.record.tables import LEDGER
 from onceproof.verifiers.collect import owners
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.frames import rows, small
 
 PARTITION = 10**13
 

@@ -5,7 +5,7 @@ from collections import Counter
 from pyspark.sql import SparkSession
 
 from onceproof.harness.record import payload
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 
 
 def test_spark_computes_the_same_value_and_digest(spark: SparkSession) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceproof.harness.record.provenance import parts_sql, passed_on, provenance, widths
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 
 Parts = tuple[int | None, ...]
 WIDEST = 99_999, 10**13 - 1, 999, 99_999, 10**10 - 1

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from onceproof.verifiers.collect import segments
 from onceproof.verifiers.collect.segments import Replica
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from tests.histories.columns import ended
 
 

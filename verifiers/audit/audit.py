@@ -40,8 +40,8 @@ from onceproof.verifiers.audit.logs import (
 from onceproof.verifiers.audit.noted import Place
 from onceproof.verifiers.evidence import decisions, matching, rules, spans
 from onceproof.verifiers.evidence.decisions import Lane
+from onceproof.verifiers.evidence.frames import rows, small
 from onceproof.verifiers.evidence.rules import COORDINATORS, Sample
-from onceproof.verifiers.evidence.spark import rows, small
 from onceproof.verifiers.evidence.tables import over_earlier
 
 _SAYS = {**rules.SAYS, **coordinator.SEQUENCES, "replica-divergence": replicas.SAYS}

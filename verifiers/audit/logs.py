@@ -21,7 +21,7 @@ from onceproof.verifiers.audit.noted import Noted, Place
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.findings import Sample
 from onceproof.verifiers.evidence.fingerprints import NOTHING, Fingerprint
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.frames import rows, small
 
 METADATA = "__cluster_metadata"  # the log of the controllers
 

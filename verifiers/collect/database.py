@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.base.errors import HarnessError, WorkloadError
 from onceproof.harness.model.databases import SQLITE_URL, address
 from onceproof.harness.record.payload import NUMBER_DIGITS
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 
 _UNSCALED = "decimal(38,18)"
 _SQLITE = {"driver": "org.sqlite.JDBC"}

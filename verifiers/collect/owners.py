@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record import provenance
 from onceproof.harness.record.narrator import Narrator
 from onceproof.harness.record.tables import LEDGER
-from onceproof.verifiers.evidence.spark import small
+from onceproof.verifiers.evidence.frames import small
 
 _COLUMNS = [
     *("topic", "partition", "broker", "first", "last"),

@@ -20,7 +20,7 @@ from onceproof.harness.model.databases import OF_THE_RUN
 from onceproof.harness.model.workload import CONTENT
 from onceproof.harness.record.tables import LOAD
 from onceproof.verifiers.collect import database, topics
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 
 
 def read_inputs(spark: SparkSession, bootstrap: str, context: FaultContext, pinned: list[dict[str, Any]]) -> DataFrame:

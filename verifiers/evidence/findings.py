@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from onceproof.harness.record.events import OfTransaction, Outcome
 from onceproof.harness.record.results import SAMPLES_MAX, Finding
 from onceproof.verifiers import hidden
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.verifiers.evidence.tables import Tables
 
 Sample = dict[str, Any]

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from onceproof.verifiers.evidence.cached import cached
-from onceproof.verifiers.evidence.spark import rows, small
+from onceproof.verifiers.evidence.frames import rows, small
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
 
 # The digest of the whole record, which is the digest that the observer keeps; `digest` may cover a part of the record,

@@ -16,7 +16,7 @@ from onceproof.harness.record.tables import STATES
 from onceproof.verifiers.evidence import decisions, matching, rules
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.decisions import Lane, Span
-from onceproof.verifiers.evidence.spark import each_row, rows, small
+from onceproof.verifiers.evidence.frames import each_row, rows, small
 from onceproof.verifiers.evidence.tables import Tables
 
 OFFSETS = "__consumer_offsets"

@@ -14,18 +14,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from itertools import islice
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-import pyarrow as pa
 from py4j.java_gateway import GatewayConnection
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
-from pyspark.serializers import BatchedSerializer, CPickleSerializer
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.util import local_connect_and_auth
+from pyspark.sql import SparkSession
 
 from onceproof.harness.base.errors import HarnessError, in_a_line
 from onceproof.verifiers.evidence import executors, spark_jvm, spark_settings
@@ -186,23 +182,6 @@ def warm_up(master: str = "local[2]", *, records: int = 0) -> None:
         read.unionAll(read).groupBy("offset").agg({"digest": "max", "told": "max"}).where("offset < 0").count()
 
 
-def rows(frame: DataFrame) -> list[Row]:
-    """Return the rows of a small frame."""
-    return list(each_row(frame))
-
-
-def each_row(frame: DataFrame) -> Iterator[Row]:
-    """Yield the rows of a frame, of which a part is in the memory of Python at a time.
-
-    PySpark's own `collect` leaves its socket to the garbage collector, which then issues a warning.
-    """
-    port, secret, _ = frame._jdf.collectToPython()  # the job is done when this returns; its result is then read
-    answer, connection = local_connect_and_auth(port, secret)
-    batches: Any = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
-    with closing(connection), closing(answer):
-        yield from batches.load_stream(answer)
-
-
 def compile_stages(spark: SparkSession, *, wanted: bool) -> None:
     """Let Spark compile whole stages of queries to Java, or not: for few records, that takes longer than the query."""
     spark.conf.set("spark.sql.codegen.wholeStage", wanted)
@@ -234,31 +213,6 @@ def let_go(spark: SparkSession) -> None:
     for kept in context._jsc.getPersistentRDDs().values():  # the checkpoints that `Tables.gathered` made
         kept.unpersist()
     gc.collect()
-
-
-def unless_empty(kept: DataFrame) -> DataFrame | None:
-    """Return a frame that is kept in memory; None, and it is kept no longer, if it has no rows."""
-    if not kept.isEmpty():
-        return kept
-    kept.unpersist()
-    return None
-
-
-_ROWS_AT_ONCE = 10_000
-_ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
-
-
-def small(spark: SparkSession, rows: Iterable[Sequence[Any]], columns: str) -> DataFrame:
-    """Return a small frame from rows in Python, with `columns` as in "topic string, partition int, start bigint".
-
-    The rows go to Spark as Arrow data, which becomes part of the query plan; a list would cost a job of its own.
-    """
-    schema = pa.schema([(name, _ARROW[kind]) for name, kind in (column.split() for column in columns.split(", "))])
-    left, parts = iter(rows), list[pa.RecordBatch]()
-    while part := list(islice(left, _ROWS_AT_ONCE)):
-        arrays = zip(zip(*part, strict=True), schema.types, strict=True)
-        parts.append(pa.record_batch([pa.array(values, kind) for values, kind in arrays], schema))
-    return spark.createDataFrame(pa.Table.from_batches(parts, schema).combine_chunks())
 
 
 def _end_at_exit() -> None:

@@ -17,7 +17,7 @@ from onceproof.verifiers import inputs
 from onceproof.verifiers.evidence import causes, fingerprints, modelled, views
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.causes import KEY
-from onceproof.verifiers.evidence.spark import rows
+from onceproof.verifiers.evidence.frames import rows
 from onceproof.verifiers.evidence.tables import Tables
 
 _PAYLOAD = [*KEY, "digest", "partition"]

@@ -33,7 +33,8 @@ from onceproof.harness.record.tables import (
 )
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.facts import Facts
-from onceproof.verifiers.evidence.spark import compile_stages, divide, in_one_process, rows, small, unless_empty
+from onceproof.verifiers.evidence.frames import rows, small, unless_empty
+from onceproof.verifiers.evidence.spark import compile_stages, divide, in_one_process
 
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by few Spark tasks that are not compiled
 _OUTPUTS_OF_A_RANGE = 100  # at least, as a rule: those of a transaction in a partition
