@@ -130,7 +130,7 @@ def test_a_marker_again_although_the_next_one_of_its_kind_is_to_come() -> None:
 def test_a_marker_of_the_other_kind_before_an_open_span_or_a_repeated_marker() -> None:
     wrong = spans((ABORT, 7, 1))
     still_open = Span(producer_id=1, first=11, batches=1, lowest=7, highest=7)
-    for more in (still_open, replace(wrong[0], marker=11, batches=0)):
+    for more in (still_open, wrong[0]._replace(marker=11, batches=0)):
         lane = match([*wrong, more], decided((COMMIT, 7)))
         assert (markers(lane), unended(lane), numbers(lane)) == ([10], [], [None, None])
 
@@ -143,6 +143,21 @@ def test_a_marker_of_no_decision_does_not_stand_for_a_later_one() -> None:
 def test_a_marker_of_nothing_before_its_transaction_is_that_decisions() -> None:
     lane = match(spans((COMMIT, 7, 0), (COMMIT, 7, 1)), decided((COMMIT, 7)))
     assert (markers(lane), unended(lane), numbers(lane)) == ([11], [], [0, None])
+
+
+def test_as_many_spans_as_decisions_may_still_fit_in_two_ways() -> None:
+    [first, second] = decided((COMMIT, 0), (COMMIT, 0))
+    late = [first, replace(second, done=False)]
+    assert numbers(match(spans((COMMIT, 0, 1), (COMMIT, 0, 0)), late)) == [0, None]
+    assert numbers(match(spans((COMMIT, 0, 1), (COMMIT, 0, 1)), late)) == [0, 1]
+    lane = match(spans((COMMIT, 0, 1), (COMMIT, 0, 1)), late, partial=True)
+    assert numbers(lane) == [None, None]
+
+
+def test_an_open_span_ends_with_no_decision() -> None:
+    still_open = Span(producer_id=1, first=0, batches=1, lowest=-1, highest=-1)
+    lane = match([still_open], decided((ABORT, -1)))
+    assert (unended(lane), numbers(lane)) == ([0], [None])
 
 
 def test_a_decision_whose_markers_are_still_to_come() -> None:

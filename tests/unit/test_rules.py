@@ -37,8 +37,8 @@ def test_with_version_2_the_data_has_the_epoch_before_the_marker() -> None:
 
 def test_a_coordinator_epoch_that_goes_back() -> None:
     first, second = spans((COMMIT, 7, 1), (COMMIT, 7, 0))
-    old = replace(second, coordinator_epoch=3)
-    lane = match([replace(first, coordinator_epoch=4), old], decided((COMMIT, 7)))
+    old = second._replace(coordinator_epoch=3)
+    lane = match([first._replace(coordinator_epoch=4), old], decided((COMMIT, 7)))
     assert [(cls, offset) for cls, offset, _ in rules.problems(lane, {})] == [("zombie-write", 11)]
 
 
@@ -159,7 +159,7 @@ def test_an_aborted_transaction_may_hold_batches_of_any_epoch() -> None:
 
 
 def test_an_empty_span_has_no_epoch_of_batches() -> None:
-    told = [replace(each, lowest=-1, highest=-1) for each in spans((COMMIT, 7, 0))]
+    told = [each._replace(lowest=-1, highest=-1) for each in spans((COMMIT, 7, 0))]
     assert found(match(told, decided((COMMIT, 7)))) == []
 
 
@@ -172,7 +172,7 @@ def test_epochs_of_batches_without_a_decision_are_not_compared() -> None:
 
 
 def test_coordinator_epochs_that_grow_or_stay() -> None:
-    told = [replace(each, coordinator_epoch=3 + index // 2) for index, each in enumerate(spans(*[(COMMIT, 7, 1)] * 4))]
+    told = [each._replace(coordinator_epoch=3 + index // 2) for index, each in enumerate(spans(*[(COMMIT, 7, 1)] * 4))]
     assert found(match(told, decided(*[(COMMIT, 7)] * 4))) == []
     assert found(match([*told, OPEN], decided(*[(COMMIT, 7)] * 4)), {(1, PLACE): "id"}) == []
 
@@ -181,7 +181,7 @@ def test_markers_without_a_decision_are_not_compared_with_other_producers() -> N
     one, other = ended(1, (20, 6)), ended(2, (30, 5))
     other.of = [None]
     assert not list(rules.older_coordinators([one, other]))
-    [waiting] = lanes({(PLACE, 3): [replace(OPEN, producer_id=3)]}, {})
+    [waiting] = lanes({(PLACE, 3): [OPEN._replace(producer_id=3)]}, {})
     assert not list(rules.older_coordinators([one, waiting]))
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -64,8 +64,7 @@ class Decision:
         return replace(self, partitions=once(self.partitions.intersection(read)))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)  # speed: as above
-class Span:
+class Span(NamedTuple):  # speed: as above; it is made in a fifth of the time
     """The batches of a producer id in a partition up to one of its markers; empty if `batches` is 0.
 
     `first` is the offset of the first record (of the marker, if the span is empty), and `lowest` and `highest` are the
@@ -115,8 +114,9 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(_ROWS_AT_ONCE):
             for row in batch.to_pylist():
-                names = {name: intern(row[name]) for name in ("transactional_id", "state")}
-                yield {**row, **names, "partitions": once(frozenset(row["partitions"]))}
+                row["transactional_id"], row["state"] = intern(row["transactional_id"]), intern(row["state"])
+                row["partitions"] = _set(tuple(row["partitions"]))
+                yield row
 
 
 def decisions(states: Iterable[Mapping[str, object]]) -> dict[int, list[Decision]]:
@@ -168,6 +168,12 @@ def _decision(row: Mapping[str, object], *, done: bool) -> Decision:
 def once(partitions: frozenset[str]) -> frozenset[str]:
     """Return equal sets as the same object, since most transactions of a producer have the same partitions."""
     return partitions
+
+
+@lru_cache(4_096)
+def _set(partitions: tuple[str, ...]) -> frozenset[str]:
+    """Return the set of these partitions, as `once` does."""
+    return once(frozenset(partitions))
 
 
 def ongoing(states: Iterable[Mapping[str, object]]) -> dict[tuple[int, str], str]:

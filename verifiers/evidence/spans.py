@@ -16,7 +16,7 @@ from onceproof.harness.record.tables import STATES
 from onceproof.verifiers.evidence import decisions, matching, rules
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.decisions import Lane, Span
-from onceproof.verifiers.evidence.frames import each_row, rows, small
+from onceproof.verifiers.evidence.frames import columns, rows, small
 from onceproof.verifiers.evidence.tables import Tables
 
 OFFSETS = "__consumer_offsets"
@@ -88,26 +88,22 @@ def of_logs(batches: DataFrame) -> dict[tuple[str, int], list[Span]]:
         F.max("epoch").alias("epoch"),
         F.max("coordinator_epoch").alias("coordinator_epoch"),
     )
-    found: dict[tuple[str, int], list[Span]] = defaultdict(list)
-    for row in each_row(made):
-        mine = found[f"{row['topic']}/{row['partition']}", row["producer_id"]]
-        mine.append(_span(row, mine[0].producer_id if mine else row["producer_id"]))  # speed: they share it
-    return found
-
-
-def _span(row: Any, producer_id: int) -> Span:
-    """Return the span of a row; those of a producer share its number, since a run may have a million spans."""
-    return Span(
-        producer_id=producer_id,
-        first=row["marker"] if row["first"] is None else row["first"],
-        batches=row["batches"],
-        lowest=-1 if row["lowest"] is None else row["lowest"],
-        highest=-1 if row["highest"] is None else row["highest"],
-        marker=row["marker"],
-        commit=row["control"] == "commit",
-        epoch=-1 if row["epoch"] is None else row["epoch"],
-        coordinator_epoch=-1 if row["coordinator_epoch"] is None else row["coordinator_epoch"],
+    spans = made.selectExpr(
+        *lane,
+        "coalesce(first, marker)",
+        "batches",
+        "coalesce(lowest, -1)",
+        "coalesce(highest, -1)",
+        "marker",
+        "coalesce(control = 'commit', false)",
+        "coalesce(epoch, -1)",
+        "coalesce(coordinator_epoch, -1)",
     )
+    found: dict[tuple[str, int], list[Span]] = defaultdict(list)
+    for topic, partition, producer_id, *of_span in zip(*columns(spans), strict=True):
+        mine = found[f"{topic}/{partition}", producer_id]
+        mine.append(Span(mine[0].producer_id if mine else producer_id, *of_span))  # speed: they share the number
+    return found
 
 
 @cached
