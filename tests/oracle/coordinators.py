@@ -35,6 +35,7 @@ class Coordinators:
     def __init__(self, case: Case) -> None:
         self.decided: dict[tuple[int, Partition], list[Decided]] = defaultdict(list)
         self.ongoing: set[tuple[int, Partition]] = set()
+        self.coming: set[tuple[int, int]] = set()  # the decisions of which more markers may come
         self.log_of: dict[int, int] = {}
         self.cut = {
             each["partition"]
@@ -59,6 +60,8 @@ class Coordinators:
                         kind, row["producer_epoch"], row["version"], row["log"], row["offset"], after is None
                     )
                     self.decided[lane].append(told)
+                    if told.coming:
+                        self.coming.add((told.log, told.offset))
                 elif row["state"] == "Ongoing" and after is None:
                     self.ongoing.add(lane)
 
@@ -153,7 +156,9 @@ def _older_coordinators(case: Case, known: Coordinators, log: Log) -> None:
         if coordinator is None:
             continue
         epoch = batch.coordinator or 0
-        if epoch < highest.get(coordinator, -1) and not _sent_again(batch, markers[number + 1 :], highest[coordinator]):
+        coming = batch.span is not None and batch.span.decision in known.coming
+        again = coming or _sent_again(batch, markers[number + 1 :], highest.get(coordinator, -1))
+        if epoch < highest.get(coordinator, -1) and not again:
             case.add("zombie-write", log.topic, log.partition, batch.first)
         highest[coordinator] = max(epoch, highest.get(coordinator, -1))
 

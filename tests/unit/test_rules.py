@@ -78,6 +78,12 @@ def test_a_coordinator_epoch_below_that_for_another_producer(markers: list[tuple
     assert [(place, offset) for place, offset, _ in found] == [(PLACE, offset) for offset in wrong]
 
 
+def test_a_marker_that_may_be_sent_again_is_not_wrong_yet() -> None:
+    other = ended(2, (30, 5))
+    other.of = [each and replace(each, done=False) for each in other.of]
+    assert not list(rules.older_coordinators([ended(1, (20, 6)), other]))
+
+
 def test_coordinators_of_different_logs_are_not_compared() -> None:
     other = ended(2, (30, 5))
     moved = [each and replace(each, log=1) for each in other.of]

@@ -60,7 +60,7 @@ def older_coordinators(lanes: Sequence[Lane]) -> Iterator[tuple[str, int, Sample
     The earlier one is another producer's: `problems` compares those of one producer, as brokers do. A marker that an
     old coordinator sent may come in behind the first one of its successor. But the successor then sends it again, since
     the old one can no longer record that it is written. So a marker is only wrong if it stays the last one of its
-    decision.
+    decision, and the coordinator has recorded that the markers are written.
     """
     places: dict[str, list[Lane]] = {}
     for lane in lanes:
@@ -72,6 +72,8 @@ def older_coordinators(lanes: Sequence[Lane]) -> Iterator[tuple[str, int, Sample
 
 def _older_in(lanes: Sequence[Lane]) -> Iterator[tuple[int, Sample]]:
     """Yield the offset and details of the markers in one partition that `older_coordinators` describes."""
+    if len({span.coordinator_epoch for lane in lanes for span in lane.spans if span.marker is not None}) < 2:  # speed
+        return
     of: dict[int, dict[int, tuple[Span, Decision]]] = {}
     for lane in lanes:
         for span, decision in zip(lane.spans, lane.of, strict=True):
@@ -83,7 +85,8 @@ def _older_in(lanes: Sequence[Lane]) -> Iterator[tuple[int, Sample]]:
         highest, own = -1, dict[int, int]()
         for marker, (span, decision) in sorted(markers.items()):
             mine = own.get(span.producer_id, -1)
-            if mine <= span.coordinator_epoch < highest and last[decision.offset] == marker:
+            last_one = decision.done and last[decision.offset] == marker
+            if last_one and mine <= span.coordinator_epoch < highest:
                 yield marker, {**_of_span(span), "highest_coordinator_epoch": highest}
             own[span.producer_id] = max(mine, span.coordinator_epoch)
             highest = max(highest, span.coordinator_epoch)
