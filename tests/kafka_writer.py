@@ -9,6 +9,7 @@ from onceproof.harness.cluster.admin import start_jvm
 
 RECORDS = "org.apache.kafka.common.record.internal"
 _TRANSACTIONS = "org.apache.kafka.coordinator.transaction.generated"
+_OFFSETS = "org.apache.kafka.coordinator.group.generated"
 
 
 def java(name: str) -> Any:
@@ -91,6 +92,18 @@ def prefixed(version: int, message: Any) -> bytes:
     return bytes(
         java("org.apache.kafka.common.protocol.MessageUtil").toVersionPrefixedBytes(jpype.JShort(version), message)
     )
+
+
+def group_partition(group: str, topic: str, partition: int) -> bytes:
+    """The key of the offsets in __consumer_offsets that a group committed for a partition."""
+    key = java(f"{_OFFSETS}.OffsetCommitKey")().setGroup(group).setTopic(topic).setPartition(partition)
+    return b"\0\1" + prefixed(0, key)[2:]  # Kafka's class has the version 0, and coordinators write 1
+
+
+def committed_offset(offset: int, metadata: str = "", *, at_ms: int = 1, version: int = 3) -> bytes:
+    """The value of a record in __consumer_offsets."""
+    value = java(f"{_OFFSETS}.OffsetCommitValue")().setOffset(offset).setMetadata(metadata)
+    return prefixed(version, value.setCommitTimestamp(at_ms))
 
 
 def transactional_id(name: str) -> bytes:

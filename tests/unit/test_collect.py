@@ -21,7 +21,15 @@ from onceproof.verifiers.collect.records import read_inputs, read_outputs
 from onceproof.verifiers.collect.standing import standing
 from onceproof.verifiers.collect.written import write
 from onceproof.verifiers.evidence import executors, reading
-from tests.kafka_writer import batch, java, marker, plain_batch, prefixed, transaction_state, transactional_id
+from tests.kafka_writer import (
+    batch,
+    committed_offset,
+    group_partition,
+    marker,
+    plain_batch,
+    transaction_state,
+    transactional_id,
+)
 from tests.unit.still_cluster import COORDINATORS, OFFSETS, StillContext, held, stuck, transaction
 
 BROKERS = ("broker1", "broker2", "broker3")
@@ -54,14 +62,11 @@ def logs(folder: Path, still: StillContext, *, topic: str = "output", internal: 
 
     Only the broker `internal` has the records of the internal topics; the others lag behind.
     """
-    generated = "org.apache.kafka.coordinator"
     output = still.names.topic(topic)
     written = {f"{output}-0": batch(0, [(b"k", b"v")] * 10, "none") + marker(10, True)}
     offsets = []
     for group, read in (*still.names.read, ("another", still.names.input), (still.names.group, "another")):
-        key = java(f"{generated}.group.generated.OffsetCommitKey")().setGroup(group).setTopic(read).setPartition(0)
-        value = java(f"{generated}.group.generated.OffsetCommitValue")().setOffset(10).setMetadata("0,1,1")
-        offsets.append((b"\0\1" + prefixed(0, key)[2:], prefixed(3, value.setCommitTimestamp(1))))
+        offsets.append((group_partition(group, read, 0), committed_offset(10, "0,1,1")))
     written[f"{OFFSETS}-0"] = plain_batch(0, offsets)
     states: list[tuple[bytes, bytes | None]] = []
     for name, of_topic in (("mine", output), ("another's", "orders")):

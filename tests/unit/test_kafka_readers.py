@@ -14,10 +14,11 @@ from onceproof.verifiers.evidence.frames import rows
 from tests.kafka_writer import (
     RECORDS,
     batch,
+    committed_offset,
+    group_partition,
     java,
     marker,
     plain_batch,
-    prefixed,
     transaction_state,
     transactional_id,
 )
@@ -105,11 +106,8 @@ def test_a_state_that_is_not_known_is_refused(tmp_path: Path, state: int) -> Non
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("version", [1, 3, 4])
 def test_committed_offsets(tmp_path: Path, codec: str, version: int) -> None:
-    generated = "org.apache.kafka.coordinator.group.generated"
-    named = java(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
-    other = java(f"{generated}.OffsetCommitKey")().setGroup("another").setTopic("in").setPartition(4)
-    value = java(f"{generated}.OffsetCommitValue")().setOffset(77).setMetadata("1,2,3").setCommitTimestamp(1234)
-    both = [(b"\0\1" + prefixed(0, each)[2:], prefixed(version, value)) for each in (named, other)]
+    value = committed_offset(77, "1,2,3", at_ms=1234, version=version)
+    both = [(group_partition(group, "in", 4), value) for group in ("group", "another")]
     (tmp_path / "00000000000000000000.log").write_bytes(batch(10, both, codec) + marker(12, True))
     [row] = commits.read(tmp_path, 1, groups={"group": "in"})
     assert row == {
@@ -132,11 +130,8 @@ def test_committed_offsets(tmp_path: Path, codec: str, version: int) -> None:
 
 def committed(offset: int, metadata: str | None) -> bytes:
     """A committed offset with this metadata, or the tombstone of one, in a batch of its own."""
-    generated = "org.apache.kafka.coordinator.group.generated"
-    key = java(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
-    value = java(f"{generated}.OffsetCommitValue")().setOffset(77).setCommitTimestamp(1)
-    told = None if metadata is None else prefixed(3, value.setMetadata(metadata))
-    return plain_batch(offset, [(b"\0\1" + prefixed(0, key)[2:], told)])
+    told = None if metadata is None else committed_offset(77, metadata)
+    return plain_batch(offset, [(group_partition("group", "in", 4), told)])
 
 
 def test_metadata_that_no_worker_wrote_and_tombstones(tmp_path: Path) -> None:
@@ -158,10 +153,7 @@ def test_metadata_that_no_worker_wrote_and_tombstones(tmp_path: Path) -> None:
 
 def test_the_transactions_of_committed_offsets(tmp_path: Path) -> None:
     """One that is aborted, one that a coordinator's commit came between, and one that is open."""
-    generated = "org.apache.kafka.coordinator.group.generated"
-    key = java(f"{generated}.OffsetCommitKey")().setGroup("group").setTopic("in").setPartition(4)
-    value = java(f"{generated}.OffsetCommitValue")().setOffset(77).setMetadata("").setCommitTimestamp(1)
-    one: list[tuple[bytes, bytes | None]] = [(b"\0\1" + prefixed(0, key)[2:], prefixed(3, value))]
+    one: list[tuple[bytes, bytes | None]] = [(group_partition("group", "in", 4), committed_offset(77))]
     first, second = tmp_path / "00000000000000000000.log", tmp_path / "00000000000000000004.log"
     first.write_bytes(batch(0, one, "none") + plain_batch(1, one) + marker(2, False) + batch(3, one, "none"))
     second.write_bytes(marker(4, True) + batch(5, one, "none", 8))
