@@ -12,12 +12,13 @@ while the workers go on. Then the preferred leaders are elected. With `__transac
 coordinators of transactional ids or groups move with their partitions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from onceproof.harness.base.deadlines import until
 from onceproof.harness.cluster.admin import Admin
+from onceproof.harness.cluster.described import PartitionState
 from onceproof.harness.context.context import FaultContext
 from onceproof.harness.context.fault import Undo
 from onceproof.harness.model.plan import PlannedFault
@@ -29,6 +30,7 @@ from onceproof.harness.record.history import Events
 
 _INTERNAL = ("__transaction_state", "__consumer_offsets")
 _DEADLINE_S = 60.0
+States = dict[int, PartitionState]  # by partition number
 
 
 class ReassignSpec(FaultSpec):
@@ -59,29 +61,29 @@ class Reassign:
         role = fault.spec.topic
         topic = role if role in _INTERNAL else context.names.topic(role)
         admin = context.cluster.admin
-        before = {number: state.replicas for number, state in admin.partitions(topic).items()}
+        states = admin.partitions(topic)
+        before = {number: state.replicas for number, state in states.items()}
+        leaders = {number: state.leader for number, state in states.items()}
         context.note(FaultTarget(fault=fault.id, role=role, node=topic, partitions=sorted(before)))
-        leaders = _leaders(admin, topic)
-        _reassign(admin, topic, {number: replicas[1:] for number, replicas in before.items()})
+        taken = _reassign(admin, topic, {number: replicas[1:] for number, replicas in before.items()})
 
-        def note(step: str) -> None:
-            now = _leaders(admin, topic)
-            moved = sum(now[number] != leader for number, leader in leaders.items())
-            replicas = {len(state.replicas) for state in admin.partitions(topic).values()}
-            context.note(Reassigned(fault=fault.id, step=step, replicas=min(replicas), leaders_moved=moved))
+        def note(step: str, now: States) -> None:
+            moved = sum(now[number].leader != leader for number, leader in leaders.items())
+            replicas = min(len(state.replicas) for state in now.values())
+            context.note(Reassigned(fault=fault.id, step=step, replicas=replicas, leaders_moved=moved))
 
-        note("taken")
+        note("taken", taken)
 
         def undo() -> None:
             wanted = {number: (*replicas[1:], replicas[0]) for number, replicas in before.items()}
             _reassign(admin, topic, wanted)
             admin.elect_preferred(topic)
-            until(
-                f"the preferred leaders of {topic}",
-                lambda: _leaders(admin, topic) == {number: replicas[0] for number, replicas in wanted.items()},
-                deadline_s=_DEADLINE_S,
-            )
-            note("added")
+
+            def preferred(number: int, state: PartitionState) -> bool:
+                return state.replicas == wanted[number] and state.leader == wanted[number][0]
+
+            whole = partial(_if_all, admin, topic, preferred)
+            note("added", until(f"the preferred leaders of {topic}", whole, deadline_s=_DEADLINE_S))
 
         return undo
 
@@ -105,22 +107,24 @@ class Reassign:
         return None if steps["taken"].leaders_moved else "no leader moved"
 
 
-def _leaders(admin: Admin, topic: str) -> dict[int, int | None]:
-    return {number: state.leader for number, state in admin.partitions(topic).items()}
+def _if_all(admin: Admin, topic: str, wanted: Callable[[int, PartitionState], bool]) -> States:
+    """Return the states of the partitions if all are as wanted, and nothing otherwise.
+
+    What is noted of them is read from the same answer, since another broker may not yet know of the change.
+    """
+    states = admin.partitions(topic)
+    return states if all(wanted(number, state) for number, state in states.items()) else {}
 
 
-def _reassign(admin: Admin, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> None:
+def _reassign(admin: Admin, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> States:
     """Reassign the partitions, and wait until all of the wanted replicas are in sync and no other is left."""
 
-    def done() -> bool:
-        states = admin.partitions(topic)
-        return all(
-            states[number].replicas == replicas and states[number].isr == tuple(sorted(replicas))
-            for number, replicas in wanted.items()
-        )
+    def done(number: int, state: PartitionState) -> bool:
+        return state.replicas == wanted[number] and state.isr == tuple(sorted(wanted[number]))
 
     until(f"{topic} to accept its reassignment", partial(_begun, admin, topic, wanted), deadline_s=_DEADLINE_S)
-    until(f"the replicas of {topic} to be reassigned", done, deadline_s=_DEADLINE_S)
+    whole = partial(_if_all, admin, topic, done)
+    return until(f"the replicas of {topic} to be reassigned", whole, deadline_s=_DEADLINE_S)
 
 
 def _begun(admin: Admin, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> bool:
