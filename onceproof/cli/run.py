@@ -83,7 +83,7 @@ def command(options: argparse.Namespace) -> int:
     for path, each in loaded.items():
         preflight.check(each, str(path), options.spark_master)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
-    runs = [(each, seed + number) for number in range(options.count) for each in loaded.values()]
+    runs = batch.by_cluster((each, seed + number) for number in range(options.count) for each in loaded.values())
     named = {each.name: str(path) for path, each in loaded.items()} if len(files) > 1 else {}
     if options.dry_run:
         for each, seed in runs:

@@ -1,5 +1,6 @@
 """Execute many runs one after the other on reused clusters, and write a page that links to their reports.
 
+runs = batch.by_cluster(runs)                in the order in which each cluster is started once
 lines = batch.run(runs, options, done)       one line for each (scenario, seed)
 batch.write_page(lines, folder)              writes <folder>/index.html
 """
@@ -7,7 +8,7 @@ batch.write_page(lines, folder)              writes <folder>/index.html
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from html import escape
@@ -69,6 +70,18 @@ class Options:
     mode: Mode = "full"
     keep: bool = False
     faults: bool = True
+
+
+def by_cluster(runs: Iterable[tuple[Scenario, int]]) -> list[tuple[Scenario, int]]:
+    """Return the runs with those of equal clusters one after the other, otherwise in the same order.
+
+    A cluster is up from its first run to its last, and six processes in Java take time from the others' runs even if
+    nothing uses them.
+    """
+    of_clusters: dict[str, list[tuple[Scenario, int]]] = {}
+    for scenario, seed in runs:
+        of_clusters.setdefault(scenario.cluster.model_dump_json(), []).append((scenario, seed))
+    return [each for mine in of_clusters.values() for each in mine]
 
 
 def run(

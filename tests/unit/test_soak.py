@@ -248,6 +248,14 @@ def test_a_matrix_that_is_resumed_keeps_its_results() -> None:
         matrix.resumed(wanted, done[:1])
 
 
+def test_runs_of_equal_clusters_follow_each_other() -> None:
+    one, other, third = (Scenario.model_validate({"name": name, "about": "a"}) for name in ("one", "other", "third"))
+    other = other.model_copy(update={"cluster": other.cluster.model_copy(update={"version": "3.9.2"})})
+    runs = [(each, seed) for seed in (1, 2) for each in (one, other, third)]
+    ordered = [(scenario.name, seed) for scenario, seed in batch.by_cluster(runs)]
+    assert ordered == [("one", 1), ("third", 1), ("one", 2), ("third", 2), ("other", 1), ("other", 2)]
+
+
 def test_a_file_stop_ends_a_batch(tmp_path: Path) -> None:
     assert not batch.told_to_stop(tmp_path)
     (tmp_path / "stop").touch()
