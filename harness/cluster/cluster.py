@@ -49,6 +49,7 @@ class Cluster(Nodes):
         self.wire: Wire | None = None
         self._wired: dict[str, str] = {}
         self._restarting = threading.Lock()
+        self._restarts = 0  # of Toxiproxy
 
     @property
     def admin(self) -> Admin:
@@ -219,13 +220,16 @@ class Cluster(Nodes):
         Toxiproxy can hang permanently when a toxic is removed from a link whose connections were closed (Toxiproxy
         issue 558). A restart closes the connections of every link and loses the bytes that Toxiproxy held.
         """
+        restarts = self._restarts
         with suppress(HarnessError):
             heal()
             return True
         with self._restarting:
-            with suppress(HarnessError):
-                heal()  # another thread may have restarted Toxiproxy meanwhile
-                return False
+            if self._restarts > restarts:  # by another thread, meanwhile
+                with suppress(HarnessError):
+                    heal()
+                    return False
+            self._restarts += 1
             self._planned.begin("toxiproxy")
             self._container("toxiproxy").restart(timeout=0)
             self._planned.end("toxiproxy")

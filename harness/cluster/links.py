@@ -15,9 +15,11 @@ Several faults may affect the same link. Each of them adds toxics of its own, an
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from threading import RLock
 from typing import Any, Literal
@@ -30,7 +32,8 @@ from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import topology
 
 Mode = Literal["cut", "blackhole", "stall", "responses-lost"]
-_API_TIMEOUT_S = 5.0
+# When a toxic is removed, Toxiproxy waits five seconds for each chunk that it held and that nobody takes (its link.go).
+_API_TIMEOUT_S = 12.0
 _FOREVER_MS = 24 * 3600 * 1000
 _BOTH = ("upstream", "downstream")
 # Toxic, attributes and directions of each mode that adds toxics.
@@ -82,7 +85,7 @@ class _Damage:
 class Proxies:
     """The Toxiproxy proxies of one cluster, by the name of their link. `fault` is the id of the fault that affects it.
 
-    All methods raise HarnessError when Toxiproxy reports an error or does not answer within five seconds.
+    All methods raise HarnessError when Toxiproxy reports an error or does not answer within twelve seconds.
     """
 
     def __init__(self, api_port: int) -> None:
@@ -134,17 +137,23 @@ class Proxies:
         `close` also closes their open connections, which is necessary when bytes are missing from them. A link that
         another fault has cut has none.
         """
-        with self._here(), self._changing:
-            for name in names:
+        names = list(names)
+        with self._changing:
+            for name in names:  # of all of them first: `apply_again` must not break them again if one cannot be healed
                 self._damage[name].pop(fault, None)
-                if close or self._cut(name):
-                    self._renew(name)
-                    self._apply(name)
-                    continue
-                wanted = {toxic["name"] for each in self._damage[name].values() for toxic in each.toxics}
-                for toxic in self._known[name].toxics().keys() - wanted:
-                    self._known[name].destroy_toxic(toxic)
-                self._known[name].enable()
+            with ThreadPoolExecutor(max(1, len(names))) as threads:  # Toxiproxy may take five seconds for each
+                list(threads.map(partial(self._heal, close=close), names))
+
+    def _heal(self, name: str, *, close: bool) -> None:
+        with self._here():
+            if close or self._cut(name):
+                self._renew(name)
+                self._apply(name)
+                return
+            wanted = {toxic["name"] for each in self._damage[name].values() for toxic in each.toxics}
+            for toxic in self._known[name].toxics().keys() - wanted:
+                self._known[name].destroy_toxic(toxic)
+            self._known[name].enable()
 
     def apply_again(self) -> None:
         """Break all links again that are to be broken, after Toxiproxy was restarted."""

@@ -38,13 +38,16 @@ def test_a_fault_outlives_one_at_the_same_link(cluster: Cluster, mode: Mode, clo
 
 
 @pytest.mark.chaos
-def test_a_fault_outlives_a_restart_of_toxiproxy(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_of_toxiproxy_heals_a_fault_and_leaves_the_others(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster.proxies.break_links(LINKS[:1], "cut", fault="0-partition")
+    cluster.proxies.degrade_links(LINKS, "latency", LATENCY, fault="1-degrade")
 
-    def hangs(*_: object, **__: object) -> None:
-        raise HarnessError("Toxiproxy does not answer")
+    def hangs(name: str) -> None:
+        raise HarnessError(f"Toxiproxy does not answer for {name}")
 
     with monkeypatch.context() as patch:
-        patch.setattr(cluster.proxies, "heal_links", hangs)
+        patch.setattr(cluster.proxies, "_renew", hangs)
         assert not cluster.heal_links(LINKS, fault="1-degrade", close=True)
     assert cluster.proxies.broken(LINKS) == LINKS[:1]
