@@ -32,8 +32,9 @@ from onceproof.harness.base.errors import HarnessError
 from onceproof.harness.cluster import topology
 
 Mode = Literal["cut", "blackhole", "stall", "responses-lost"]
+_API_TIMEOUT_S = 5.0
 # When a toxic is removed, Toxiproxy waits five seconds for each chunk that it held and that nobody takes (its link.go).
-_API_TIMEOUT_S = 12.0
+_REMOVAL_TIMEOUT_S = 25.0
 _FOREVER_MS = 24 * 3600 * 1000
 _BOTH = ("upstream", "downstream")
 # Toxic, attributes and directions of each mode that adds toxics.
@@ -62,8 +63,9 @@ class _Endpoint:
 
 
 def _send(method: str, url: str, **kwargs: Any) -> requests.Response:
+    timeout_s = _REMOVAL_TIMEOUT_S if method == "DELETE" or url == "/reset" else _API_TIMEOUT_S
     try:
-        response = requests.request(method, f"http://127.0.0.1:{_port.get()}{url}", timeout=_API_TIMEOUT_S, **kwargs)
+        response = requests.request(method, f"http://127.0.0.1:{_port.get()}{url}", timeout=timeout_s, **kwargs)
         response.raise_for_status()
     except requests.RequestException as error:
         raise HarnessError(f"toxiproxy: {method} {url}: {error}") from error
@@ -85,7 +87,8 @@ class _Damage:
 class Proxies:
     """The Toxiproxy proxies of one cluster, by the name of their link. `fault` is the id of the fault that affects it.
 
-    All methods raise HarnessError when Toxiproxy reports an error or does not answer within twelve seconds.
+    All methods raise HarnessError when Toxiproxy reports an error or does not answer within five seconds, or within
+    25 s when a toxic is removed.
     """
 
     def __init__(self, api_port: int) -> None:
