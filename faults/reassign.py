@@ -61,21 +61,19 @@ class Reassign:
         role = fault.spec.topic
         topic = role if role in _INTERNAL else context.names.topic(role)
         admin = context.cluster.admin
-        states = admin.partitions(topic)
-        before = {number: state.replicas for number, state in states.items()}
-        leaders = {number: state.leader for number, state in states.items()}
+        before = admin.partitions(topic)
         context.note(FaultTarget(fault=fault.id, role=role, node=topic, partitions=sorted(before)))
-        taken = _reassign(admin, topic, {number: replicas[1:] for number, replicas in before.items()})
+        taken = _reassign(admin, topic, {number: state.replicas[1:] for number, state in before.items()})
 
         def note(step: str, now: States) -> None:
-            moved = sum(now[number].leader != leader for number, leader in leaders.items())
+            moved = sum(now[number].leader != state.leader for number, state in before.items())
             replicas = min(len(state.replicas) for state in now.values())
             context.note(Reassigned(fault=fault.id, step=step, replicas=replicas, leaders_moved=moved))
 
         note("taken", taken)
 
         def undo() -> None:
-            wanted = {number: (*replicas[1:], replicas[0]) for number, replicas in before.items()}
+            wanted = {number: (*state.replicas[1:], state.replicas[0]) for number, state in before.items()}
             _reassign(admin, topic, wanted)
             admin.elect_preferred(topic)
 

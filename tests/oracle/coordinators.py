@@ -155,12 +155,11 @@ def _older_coordinators(case: Case, known: Coordinators, log: Log) -> None:
         coordinator = known.log_of.get(batch.producer)
         if coordinator is None:
             continue
-        epoch = batch.coordinator or 0
+        epoch, before = batch.coordinator or 0, highest.get(coordinator, -1)
         coming = batch.span is not None and batch.span.decision in known.coming
-        again = coming or _sent_again(batch, markers[number + 1 :], highest.get(coordinator, -1))
-        if epoch < highest.get(coordinator, -1) and not again:
+        if epoch < before and not coming and not _sent_again(batch, markers[number + 1 :], before):
             case.add("zombie-write", log.topic, log.partition, batch.first)
-        highest[coordinator] = max(epoch, highest.get(coordinator, -1))
+        highest[coordinator] = max(epoch, before)
 
 
 def _sent_again(batch: Batch, later: list[Batch], epoch: int) -> bool:
