@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -130,11 +131,14 @@ def command(options: argparse.Namespace) -> int:
             keep=options.keep,
             faults=not options.no_faults,
         )
+        began = time.monotonic()
         lines = batch.run(runs, how, done)
+        seconds = time.monotonic() - began
     if len(runs) > 1:
         page = batch.write_page(lines, folder)
         if not machine.alone(options):
-            commands.say(f"{_met(lines)}: {page}")
+            took = f", in {seconds:,.0f} s, {seconds / len(lines):.1f} s for each" if lines else ""
+            commands.say(f"{_met(lines)}{took}: {page}")
     machine.write_json(options, [asdict(each) for each in judged])
     machine.write_summary(options, _summary(lines))
     return max(statuses)

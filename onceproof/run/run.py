@@ -12,14 +12,13 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from onceproof.harness.base.deadlines import until
-from onceproof.harness.base.errors import BadInput, HarnessError, WorkloadError
+from onceproof.harness.base.errors import BadInput, HarnessError
 from onceproof.harness.base.progress import Progress
 from onceproof.harness.cluster import pool
 from onceproof.harness.cluster.cluster import Cluster
@@ -37,18 +36,16 @@ from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record import manifest
 from onceproof.harness.record.events import (
     HarnessFailed,
-    Interrupted,
     NodeExited,
     NotTidied,
     Sent,
-    WorkloadFailed,
 )
 from onceproof.harness.record.history import History
-from onceproof.harness.record.results import Mode, Reason, ReasonKind, Results
-from onceproof.run import quiesce, ready, wire
+from onceproof.harness.record.results import Mode, Results
+from onceproof.run import failed, quiesce, ready, wire
 from onceproof.run.monitor import Monitor
 from onceproof.run.nemesis import Nemesis
-from onceproof.run.room import Room, keep
+from onceproof.run.room import Room, keep, new_folder
 from onceproof.workloads import processes
 
 PROGRAMS = Programs(
@@ -81,7 +78,7 @@ class Run:
         self.cluster = cluster
         self.progress = progress or Progress(quiet=True)
         self._command, self._master, self._mode, self._faults = command, master, mode, faults
-        self.folder = _new_folder(runs, f"{scenario.name}-{seed}")
+        self.folder = new_folder(runs, f"{scenario.name}-{seed}")
         self._room = Room(self.folder)
         self._redact = scenario.redaction.text
         (self.folder / "plan.json").write_text(self.plan.to_json())
@@ -243,35 +240,10 @@ class Run:
         if self.history.lost is not None:
             self.workers.close()  # what still runs would fill the disk again
         self.history.resume()
-        kind: ReasonKind
-        if isinstance(error, KeyboardInterrupt):
-            kind, says = "interrupted", "the run was interrupted before its verdict"
-            self.history.append("harness", Interrupted(reason=says))
-        elif isinstance(error, WorkloadError):
-            kind = "workload-error"
-            says = self._redact(str(error))
-            self.history.append("harness", WorkloadFailed(reason=says))
-        else:
-            kind, says = (
-                "harness-error",
-                self._redact("; ".join([f"{type(error).__name__}: {error}", *self.workers.failures.crashes])),
-            )
-            self.history.append("harness", HarnessFailed(reason=says))
-        self.progress.say(says)
-        results = Results(
-            name=self.plan.scenario.name,
-            seed=self.plan.seed,
-            command=self._command,
-            verdict="unknown",
-            as_expected=False,
-            expectation="the run ended early with an error",
-            findings=[],
-            reasons=[Reason(kind=kind, says=says)],
-            checks=[],
-            counts={},
-            versions=self._versions(),
-            mode=self._mode,
-        )
+        why = failed.reason(error, self.workers.failures.crashes, self._redact)
+        self.history.append("harness", failed.event(why))
+        self.progress.say(why.says)
+        results = failed.results(self.plan, why, command=self._command, versions=self._versions(), mode=self._mode)
         try:
             results.write(self.folder / "results.json")
             manifest.seal_results(self.folder)
@@ -324,17 +296,3 @@ class Run:
 
     def _keep_phases(self) -> None:
         keep(self.folder / "phases.json", json.dumps(self.progress.seconds, indent=1) + "\n", self.progress.say)
-
-
-def _new_folder(runs: Path, name: str) -> Path:
-    """Make and return `<runs>/<name>-<time>`, with a number appended if another run has taken that name."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    for attempt in range(100):
-        folder = runs / (f"{name}-{stamp}" + (f"-{attempt}" if attempt else ""))
-        try:
-            runs.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(mode=0o700)
-            return folder
-        except FileExistsError:
-            continue
-    raise HarnessError(f"{runs}: a folder for {name}-{stamp} cannot be made, since 100 of them exist")

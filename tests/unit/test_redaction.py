@@ -17,7 +17,7 @@ from onceproof.harness.model import plan
 from onceproof.harness.model.scenario import parse
 from onceproof.harness.record.events import HarnessFailed
 from onceproof.harness.record.history import History
-from onceproof.run.run import _new_folder
+from onceproof.run.room import new_folder
 
 _PLANTED = 'hush "and\\quiet'
 _DEADLINE_S = 30
@@ -153,7 +153,7 @@ def test_the_history_quotes_no_secret(tmp_path: Path) -> None:
 def test_only_its_owner_reads_the_folder_of_a_run(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        folder = _new_folder(tmp_path / "runs", "x-1")
+        folder = new_folder(tmp_path / "runs", "x-1")
     finally:
         os.umask(before)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
