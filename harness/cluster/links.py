@@ -13,6 +13,7 @@ determine it.
 Several faults may affect the same link. Each of them adds toxics of its own, and healing it leaves those of the others.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,8 +34,10 @@ from onceproof.harness.cluster import topology
 
 Mode = Literal["cut", "blackhole", "stall", "responses-lost"]
 _API_TIMEOUT_S = 5.0
-# When a toxic is removed, Toxiproxy waits five seconds for each chunk that it held and that nobody takes (its link.go).
-_REMOVAL_TIMEOUT_S = 25.0
+# When a toxic is removed, Toxiproxy waits five seconds for each chunk that it held and that nobody takes (its link.go);
+# removals of twelve seconds were seen. It can also hang for good (Toxiproxy issue 558).
+_LINK_TIMEOUT_S = 13.0  # for all toxics of a link
+_RESET_TIMEOUT_S = 25.0  # for all links
 _FOREVER_MS = 24 * 3600 * 1000
 _BOTH = ("upstream", "downstream")
 # Toxic, attributes and directions of each mode that adds toxics.
@@ -44,6 +47,7 @@ _TOXICS: Mapping[str, tuple[str, Mapping[str, int], Sequence[str]]] = {
     "responses-lost": ("timeout", {"timeout": 0}, ("downstream",)),
 }
 _port: ContextVar[int] = ContextVar("toxiproxy_api_port")
+_removed_by: ContextVar[float] = ContextVar("removed_by")  # of the toxics of a link, as from time.monotonic()
 
 
 class _Endpoint:
@@ -63,7 +67,9 @@ class _Endpoint:
 
 
 def _send(method: str, url: str, **kwargs: Any) -> requests.Response:
-    timeout_s = _REMOVAL_TIMEOUT_S if method == "DELETE" or url == "/reset" else _API_TIMEOUT_S
+    timeout_s = _RESET_TIMEOUT_S if url == "/reset" else _API_TIMEOUT_S
+    if method == "DELETE":
+        timeout_s = max(0.1, _removed_by.get() - time.monotonic())
     try:
         response = requests.request(method, f"http://127.0.0.1:{_port.get()}{url}", timeout=timeout_s, **kwargs)
         response.raise_for_status()
@@ -87,8 +93,8 @@ class _Damage:
 class Proxies:
     """The Toxiproxy proxies of one cluster, by the name of their link. `fault` is the id of the fault that affects it.
 
-    All methods raise HarnessError when Toxiproxy reports an error or does not answer within five seconds, or within
-    25 s when a toxic is removed.
+    All methods raise HarnessError when Toxiproxy reports an error or does not answer within five seconds. It has 13 s
+    to remove all toxics of a link, and 25 s to remove those of all links.
     """
 
     def __init__(self, api_port: int) -> None:
@@ -148,6 +154,8 @@ class Proxies:
                 list(threads.map(partial(self._heal, close=close), names))
 
     def _heal(self, name: str, *, close: bool) -> None:
+        """Restore a link, in a thread of its own."""
+        _removed_by.set(time.monotonic() + _LINK_TIMEOUT_S)
         with self._here():
             if close or self._cut(name):
                 self._renew(name)
