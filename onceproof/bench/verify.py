@@ -147,7 +147,11 @@ def verify(
 def _measure(filled: FillRun, rounds: int, names: Sequence[str], progress: Progress, master: str) -> Measured:
     """Measure readers on the topics of one filling."""
     workload = filled.plan.scenario.workload
-    measured = Measured(records=workload.records, record_bytes=workload.record_bytes)
+    measured = Measured(
+        records=workload.records,
+        record_bytes=workload.record_bytes,
+        compressed=workload.compression != "none",
+    )
     readers: dict[str, Callable[[], Turn]] = {
         KAFKA: lambda: _turn(baselines.kafka(filled.context, 2 * workload.records)),
         SOURCE: lambda: _timed(whole=lambda: read_only(filled.context, master=master)),
