@@ -32,7 +32,6 @@ from onceproof.harness.record.provenance import passed_on, provenance
 from onceproof.workloads.clients import Batch, ClientError, Writer
 from onceproof.workloads.clients.database import Database, DatabaseWriter
 from onceproof.workloads.clients.drivers import driver
-from onceproof.workloads.clients.postgresql import Postgresql
 from onceproof.workloads.clients.sqlite import Sqlite
 from onceproof.workloads.processes.child import Child
 
@@ -284,6 +283,8 @@ def _database(child: Child, workload: Workload) -> DatabaseWriter:
     url = address(child.config["database"])
     connect: Callable[[], Database] = partial(Sqlite, url)
     if not url.startswith(SQLITE_URL):
+        from onceproof.workloads.clients.postgresql import Postgresql  # its driver takes a quarter of a worker's start
+
         connect = partial(Postgresql, url, child.config["transaction_timeout_ms"])
     return DatabaseWriter(
         connect,
