@@ -47,7 +47,7 @@ _TOXICS: Mapping[str, tuple[str, Mapping[str, int], Sequence[str]]] = {
     "responses-lost": ("timeout", {"timeout": 0}, ("downstream",)),
 }
 _port: ContextVar[int] = ContextVar("toxiproxy_api_port")
-_removed_by: ContextVar[float] = ContextVar("removed_by")  # of the toxics of a link, as from time.monotonic()
+_removed_by: ContextVar[float] = ContextVar("removed_by")  # the deadline of toxics, as from time.monotonic()
 
 
 class _Endpoint:
@@ -67,9 +67,8 @@ class _Endpoint:
 
 
 def _send(method: str, url: str, **kwargs: Any) -> requests.Response:
-    timeout_s = _RESET_TIMEOUT_S if url == "/reset" else _API_TIMEOUT_S
-    if method == "DELETE":
-        timeout_s = max(0.1, _removed_by.get() - time.monotonic())
+    removes = method == "DELETE" or url == "/reset"
+    timeout_s = max(0.1, _removed_by.get() - time.monotonic()) if removes else _API_TIMEOUT_S
     try:
         response = requests.request(method, f"http://127.0.0.1:{_port.get()}{url}", timeout=timeout_s, **kwargs)
         response.raise_for_status()
@@ -108,12 +107,14 @@ class Proxies:
         self._changing = RLock()
 
     @contextmanager
-    def _here(self) -> Iterator[None]:
-        token = _port.set(self._api_port)
+    def _here(self, *, removal_s: float = _API_TIMEOUT_S) -> Iterator[None]:
+        """Send the requests of the block to this Toxiproxy, which has so many seconds to remove all their toxics."""
+        port, deadline = _port.set(self._api_port), _removed_by.set(time.monotonic() + removal_s)
         try:
             yield
         finally:
-            _port.reset(token)
+            _port.reset(port)
+            _removed_by.reset(deadline)
 
     def healthy(self) -> bool:
         """Return whether every link exists, is enabled, has no toxic and is routed directly to its node."""
@@ -154,9 +155,7 @@ class Proxies:
                 list(threads.map(partial(self._heal, close=close), names))
 
     def _heal(self, name: str, *, close: bool) -> None:
-        """Restore a link, in a thread of its own."""
-        _removed_by.set(time.monotonic() + _LINK_TIMEOUT_S)
-        with self._here():
+        with self._here(removal_s=_LINK_TIMEOUT_S):
             if close or self._cut(name):
                 self._renew(name)
                 self._apply(name)
@@ -232,6 +231,6 @@ class Proxies:
 
     def heal_all(self) -> None:
         """Remove every toxic and enable every proxy."""
-        with self._here(), self._changing:
+        with self._changing, self._here(removal_s=_RESET_TIMEOUT_S):
             self._damage.clear()
             toxiproxy.server.Toxiproxy().reset()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -131,12 +130,11 @@ def command(options: argparse.Namespace) -> int:
             keep=options.keep,
             faults=not options.no_faults,
         )
-        began = time.monotonic()
         lines = batch.run(runs, how, done)
-        seconds = time.monotonic() - began
     if len(runs) > 1:
         page = batch.write_page(lines, folder)
         if not machine.alone(options):
+            seconds = sum(line.seconds for line in lines)
             took = f", in {seconds:,.0f} s, {seconds / len(lines):.1f} s for each" if lines else ""
             commands.say(f"{_met(lines)}{took}: {page}")
     machine.write_json(options, [asdict(each) for each in judged])

@@ -34,12 +34,7 @@ from onceproof.harness.model import plan as plans
 from onceproof.harness.model.names import names
 from onceproof.harness.model.scenario import Scenario
 from onceproof.harness.record import manifest
-from onceproof.harness.record.events import (
-    HarnessFailed,
-    NodeExited,
-    NotTidied,
-    Sent,
-)
+from onceproof.harness.record.events import HarnessFailed, NodeExited, NotTidied, Sent
 from onceproof.harness.record.history import History
 from onceproof.harness.record.results import Mode, Results
 from onceproof.run import failed, quiesce, ready, wire
