@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import ConfigDict
-
+# `__pydantic_config__` of a class. Workers load the class but not pydantic, which would double their start.
+NO_OTHER_FIELDS = {"extra": "forbid"}
 NUMBER = "input-number"
 BAIT = 10**11  # the number of the first input that is aborted on purpose
 Level = Literal[0, 1, 2]
@@ -31,7 +31,7 @@ class Expression:
     the value of the last one.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = NO_OTHER_FIELDS
     sql: str
     named: str = ""
 
@@ -72,7 +72,7 @@ class Contract:
     `in_order`         whether the outputs of an input partition are in its order, in each output partition
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = NO_OTHER_FIELDS
     load: str = "json"
     id: str = ""
     ids: Mapping[str, Expression] = field(default_factory=dict)

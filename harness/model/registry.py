@@ -15,13 +15,15 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from onceproof.harness.base import foreign
 from onceproof.harness.base.errors import BadInput, suggestion
-from onceproof.harness.model.spec import FaultSpec
 from onceproof.harness.model.system import System
 from onceproof.harness.model.workload import Workload
+
+if TYPE_CHECKING:
+    from onceproof.harness.model.spec import FaultSpec
 
 Kind = Literal["fault", "check", "workload", "system", "load"]
 _GROUPS: Mapping[Kind, str] = {
@@ -59,7 +61,7 @@ class FaultKind(Protocol):
 
     name: str
     about: str
-    params: type[FaultSpec]
+    params: type["FaultSpec"]
 
 
 @cache
@@ -70,6 +72,8 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 def fault(name: str) -> FaultKind:
     """Return a fault by its registered name or as `FILE.py:NAME`. Raises BadInput when there is none."""
+    from onceproof.harness.model.spec import FaultSpec  # half of the start of a worker, which asks for no fault
+
     found = _get("fault", name)
 
     def complete() -> bool:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-
-from onceproof.harness.model.contract import Contract
+from onceproof.harness.model.contract import NO_OTHER_FIELDS, Contract
 
 CONTENT = "xxhash64(key, value)"
 _TOPIC = re.compile("[a-z][a-z-]{0,79}")
@@ -75,7 +73,7 @@ class Aggregate:
     `state_of`  those topics; the outputs on them that were made from the same input must have these keys and totals
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")  # for `harness/model/declaration.py`
+    __pydantic_config__ = NO_OTHER_FIELDS  # for `harness/model/declaration.py`
     total: str
     amount: str
     over: str = "topic"
@@ -118,7 +116,7 @@ class Wiring:
     `isolation`               the isolation level of the second service of a chain
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = NO_OTHER_FIELDS
     transactional: bool = True
     idempotent: bool = True
     position: Literal["in-transaction", "after", "before", "auto"] = "in-transaction"
@@ -158,7 +156,7 @@ class Declaration:
     only the outputs at the end of the chain are.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = NO_OTHER_FIELDS
     name: str
     about: str
     expected: str
@@ -235,6 +233,8 @@ class Declaration:
 
 def _wrong_type(part: Any) -> str:
     """Return the first field of a dataclass whose value is not of its type, as `field: problem`, or an empty string."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         TypeAdapter(type(part)).validate_python({each.name: getattr(part, each.name) for each in fields(part)})
     except ValidationError as error:

@@ -306,7 +306,7 @@ def main() -> None:
     """
     gc.freeze()
     child = Child.begin()
-    workload = registry.workload(child.config["workload"])
+    workload: Workload = registry.get("workload", child.config["workload"])  # the run examined it
     try:
         Worker(child, workload).run()
     except WorkloadError as error:
