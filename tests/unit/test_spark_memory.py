@@ -34,4 +34,4 @@ def test_hash_tables_of_a_large_run_are_divided_into_more_tasks(spark: SparkSess
         Tables(folder, spark, plan.read(folder / "plan.json"), history.read(folder / "history.jsonl"))
         grouped: Any = spark.range(9).groupBy(F.expr("id % 3")).count()
         tasks.append(grouped._jdf.rdd().getNumPartitions())
-    assert tasks == [10, 5, 3, 2]
+    assert tasks == [10, 5, 3, 1]

@@ -39,10 +39,14 @@ def finding(
     `sample` makes a sample from a row, `order` are the columns that decide which rows become samples, and `count` is
     the number of rows if it is known.
     """
-    count = frame.count() if count is None else count
-    if not count:
+    if count == 0:
         return []
-    samples = [sample(row) for row in rows(frame.orderBy(*order).limit(tables.samples_max))]
+    first = rows(frame.orderBy(*order).limit(tables.samples_max))
+    if not first:
+        return []
+    if count is None:  # a job is needed only if there may be more
+        count = len(first) if len(first) < tables.samples_max else frame.count()
+    samples = [sample(row) for row in first]
     return [Finding(cls=cls, count=count, says=says, samples=explained(tables, cls, samples))]
 
 

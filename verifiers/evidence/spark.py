@@ -81,7 +81,7 @@ def session(master: str = "local[2]", *, records: int = 0) -> SparkSession:
             _started.append(SparkSession(context))
             if not masters.one_process(master):
                 executors.check_version(_started[0], master)
-                divide(_started[0], rows=0)
+                divide(_started[0], rows=0, few=False)
         return _started[0]
 
 
@@ -187,13 +187,14 @@ def compile_stages(spark: SparkSession, *, wanted: bool) -> None:
     spark.conf.set("spark.sql.codegen.wholeStage", wanted)
 
 
-def divide(spark: SparkSession, *, rows: int) -> None:
+def divide(spark: SparkSession, *, rows: int, few: bool) -> None:
     """Divide what queries exchange into tasks: of so many rows, the hash table of each has `_ROWS_OF_A_TASK` or fewer.
 
     Spark cannot write a hash table to disk; if it does not fit into the memory of its task, the query fails. There are
-    two tasks at least, and on a cluster one for each core.
+    two tasks at least, and on a cluster one for each core. In one process, a run of few records has one: starting a
+    task takes longer than its rows, and checks run at the same time.
     """
-    cores = 2 if in_one_process(spark) else max(2, spark.sparkContext.defaultParallelism)
+    cores = (1 if few else 2) if in_one_process(spark) else max(2, spark.sparkContext.defaultParallelism)
     spark.conf.set("spark.sql.shuffle.partitions", max(cores, -(-rows // _ROWS_OF_A_TASK)))
 
 

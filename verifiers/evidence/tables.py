@@ -73,7 +73,7 @@ class Tables(Facts):
         compile_stages(spark, wanted=not self._is_small)
         sizes = self.facts["rows"]
         ranges = sizes["outputs"] // _OUTPUTS_OF_A_RANGE
-        divide(spark, rows=max(ranges, sizes.get("batches", 0), sizes.get("commits", 0)))
+        divide(spark, rows=max(ranges, sizes.get("batches", 0), sizes.get("commits", 0)), few=self._is_small)
 
     @property
     @cached
