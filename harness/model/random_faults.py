@@ -6,8 +6,7 @@
 
 Each period has a set of one to three faults, or none in one case of four, because a pipeline without faults must be
 correct, too. A set affects at most one node, so that the other nodes can continue, and no worker more than once. Each
-fault draws its own keys (`draw`); a fault without that method is never drawn. Faults start at least 8 s before the end
-of their period, which most of them do not outlast.
+fault draws its own keys (`draw`); a fault without that method is never drawn.
 """
 
 import random
@@ -23,8 +22,7 @@ from onceproof.harness.model.workload import Workload
 
 _IDLE_SHARE = 0.25  # the share of periods without a fault
 _SET_MAX = 3
-_EARLIEST_S = 2.0
-_LONGEST_S = 8.0  # the time that a fault has until the end of its period
+_EARLIEST_S, _LATEST_S = 2.0, 12.0
 _TRANSACTIONS_PER_S = 2  # a low estimate of a worker's rate
 _EXPIRES_MS = 40_000
 
@@ -37,7 +35,6 @@ class Chance:
     `dice`          the random generator of the plan
     `workload`      the pipeline
     `partitions`    the number of partitions of each topic
-    `period_s`      the length of a period in seconds
     `at_s`          the start of the fault, in seconds after the first inputs were sent
     `workers`       the workers that no fault of this period affects yet
     `nodes`         the roles of nodes to choose from; empty once a fault of this period affects a node
@@ -49,7 +46,6 @@ class Chance:
     dice: random.Random
     workload: Workload
     partitions: int
-    period_s: float
     at_s: float
     workers: list[int]
     nodes: list[str] = field(default_factory=list)
@@ -74,7 +70,7 @@ class Chance:
     @property
     def early(self) -> bool:
         """Whether the period is the first. In later ones a worker may reach a transaction before the period begins."""
-        return self.at_s < self.period_s
+        return self.at_s <= _LATEST_S
 
     @property
     def grouped(self) -> bool:
@@ -125,13 +121,12 @@ def faults(scenario: Scenario, dice: random.Random) -> Iterator[FaultSpec]:
             dice=dice,
             workload=workload,
             partitions=work.partitions,
-            period_s=periods.period_s,
             at_s=0.0,
             workers=list(range(work.workers)),
             nodes=_roles(work, workload),
         )
         for name in dice.sample(sorted(drawable), dice.randint(1, _SET_MAX)):
-            chance.at_s = round(begins + dice.uniform(_EARLIEST_S, periods.period_s - _LONGEST_S), 1)
+            chance.at_s = round(begins + dice.uniform(_EARLIEST_S, _LATEST_S), 1)
             keys = drawable[name](chance)
             if keys is not None:
                 start = {} if "when" in keys else {"at_s": chance.at_s}

@@ -180,4 +180,4 @@ class RandomSpec(Strict):
     """
 
     periods: Annotated[int, Field(ge=1, le=100)] = 2
-    period_s: Annotated[float, Field(ge=15, le=600)] = 30.0
+    period_s: Annotated[float, Field(ge=20, le=600)] = 30.0

@@ -89,7 +89,7 @@ def _numbers() -> Iterator[tuple[str, str, str]]:
         yield f"lasts_s, {value}", kill(f"lasts_s = {value}"), "faults[0].lasts_s: Input should be"
     for value in ("0", "101", "1.5", HUGE):
         yield f"periods, {value}", table("random", f"periods = {value}"), "random.periods: Input should be"
-    for value in ("14", "601", "nan", "true"):
+    for value in ("19", "601", "nan", "true"):
         yield f"period_s, {value}", table("random", f"period_s = {value}"), "random.period_s: Input should be"
     for value in ("-1", "65", HUGE, "0.5"):
         yield f"open, {value}", table("expect", f"open_transactions_at_fault = {value}"), "open_transactions_at_fault: "

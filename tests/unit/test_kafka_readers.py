@@ -169,7 +169,7 @@ def test_the_transactions_of_committed_offsets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "group", "op-1a2b3c4d-7-worker-0", "ключ", "\N{ROCKET} 7", "polygenelubricants"])
 def test_the_partition_of_a_coordinator(name: str) -> None:
     """The last name has the lowest integer for a hash code."""
-    code = int(jpype.JString(name).hashCode())
+    code = int(java("java.lang.String")(name).hashCode())
     assert coordinators.partition(name, 50) == (0 if code == -(1 << 31) else abs(code)) % 50
 
 
