@@ -2,6 +2,8 @@
 
 import io
 import struct
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -103,3 +105,11 @@ def test_a_file_that_does_not_return_is_refused(
     path.write_text(text)
     with pytest.raises(BadInput, match=says):
         registry.workload(f"{path}:MINE")
+
+
+def test_a_worker_starts_without_what_takes_longer_than_itself() -> None:
+    """It loads a workload of ours, too."""
+    loads = "from onceproof.workloads.processes import worker; worker.registry.get('workload', 'copy')"
+    shows = "import sys; print({'pydantic', 'psycopg', 'pyarrow', 'pyspark'} & sys.modules.keys())"
+    command = [sys.executable, "-c", f"{loads}; {shows}"]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=True).stdout == "set()\n"

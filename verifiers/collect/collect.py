@@ -49,7 +49,7 @@ from onceproof.verifiers.collect.standing import standing
 from onceproof.verifiers.collect.written import write
 from onceproof.verifiers.evidence import executors, reading
 from onceproof.verifiers.evidence import master as masters
-from onceproof.verifiers.evidence.spark import compile_stages, killed_when_interrupted, lives, session
+from onceproof.verifiers.evidence.spark import adapt, killed_when_interrupted, lives, session
 from onceproof.verifiers.evidence.tables import PLACE, SMALL
 from onceproof.verifiers.evidence.time_limit import Overdue, Watch, limit_s
 
@@ -75,7 +75,7 @@ def collect(
     pinned = pin(admin, partitions)
     records = sum(each["end"] - each["start"] for each in pinned)
     spark = session(master, records=records)
-    compile_stages(spark, wanted=records > SMALL)
+    adapt(spark, rows=0, few=records <= SMALL)
     if masters.elsewhere(master):
         executors.check_folder(spark, folder.resolve())
         if logs.readable(context):

@@ -81,7 +81,7 @@ def session(master: str = "local[2]", *, records: int = 0) -> SparkSession:
             _started.append(SparkSession(context))
             if not masters.one_process(master):
                 executors.check_version(_started[0], master)
-                divide(_started[0], rows=0, few=False)
+                adapt(_started[0], rows=0, few=few)
         return _started[0]
 
 
@@ -182,20 +182,20 @@ def warm_up(master: str = "local[2]", *, records: int = 0) -> None:
         read.unionAll(read).groupBy("offset").agg({"digest": "max", "told": "max"}).where("offset < 0").count()
 
 
-def compile_stages(spark: SparkSession, *, wanted: bool) -> None:
-    """Let Spark compile whole stages of queries to Java, or not: for few records, that takes longer than the query."""
-    spark.conf.set("spark.sql.codegen.wholeStage", wanted)
+def adapt(spark: SparkSession, *, rows: int, few: bool) -> None:
+    """Adapt the session to the run that is read or judged next; it has what the run before it needed.
 
+    `rows` is the most that a query exchanges. It is divided into tasks, of which the hash table of each has
+    `_ROWS_OF_A_TASK` or fewer: Spark cannot write a hash table to disk, and the query fails if it does not fit into the
+    memory of its task. There are two tasks at least, and on a cluster one for each core.
 
-def divide(spark: SparkSession, *, rows: int, few: bool) -> None:
-    """Divide what queries exchange into tasks: of so many rows, the hash table of each has `_ROWS_OF_A_TASK` or fewer.
-
-    Spark cannot write a hash table to disk; if it does not fit into the memory of its task, the query fails. There are
-    two tasks at least, and on a cluster one for each core. In one process, a run of few records has one: starting a
-    task takes longer than its rows, and checks run at the same time.
+    `few` is whether the run has few records. Then starting a task and compiling a stage of a query to Java take longer
+    than its rows, so nothing is compiled, and in one process there may be a single task, since checks run at the same
+    time.
     """
     cores = (1 if few else 2) if in_one_process(spark) else max(2, spark.sparkContext.defaultParallelism)
     spark.conf.set("spark.sql.shuffle.partitions", max(cores, -(-rows // _ROWS_OF_A_TASK)))
+    spark.conf.set("spark.sql.codegen.wholeStage", not few)
 
 
 def in_one_process(spark: SparkSession) -> bool:

@@ -75,7 +75,7 @@ def _everywhere(few: bool) -> dict[str, str]:
         "spark.executor.heartbeatInterval": "2s",  # how far tasks are is known from heartbeats (`reading`)
         "spark.sql.shuffle.partitions": "2",
         "spark.buffer.pageSize": "1m",  # else 4 to 16 MiB for each hash table, however small, until the JVM collects it
-        "spark.sql.codegen.wholeStage": str(not few).lower(),  # and `spark.compile_stages` for each verdict
+        "spark.sql.codegen.wholeStage": str(not few).lower(),  # and `spark.adapt` for each run
         "spark.sql.codegen.cache.maxEntries": "1000",  # a verdict compiles 200 to 300 classes; the next one reuses them
         "spark.sql.session.timeZone": "UTC",
         "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each call makes three more calls to the JVM

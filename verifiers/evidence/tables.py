@@ -34,7 +34,7 @@ from onceproof.harness.record.tables import (
 from onceproof.verifiers.evidence.cached import cached
 from onceproof.verifiers.evidence.facts import Facts
 from onceproof.verifiers.evidence.frames import rows, small, unless_empty
-from onceproof.verifiers.evidence.spark import compile_stages, divide, in_one_process
+from onceproof.verifiers.evidence.spark import adapt, in_one_process
 
 SMALL = 500_000  # outputs; a run with this many or fewer is judged faster by few Spark tasks that are not compiled
 _OUTPUTS_OF_A_RANGE = 100  # at least, as a rule: those of a transaction in a partition
@@ -70,10 +70,9 @@ class Tables(Facts):
         super().__init__(folder, planned, events)
         self.spark, self.samples_max, self.look = spark, samples_max, look
         self._at = str(self.folder) if at is None else at
-        compile_stages(spark, wanted=not self._is_small)
         sizes = self.facts["rows"]
         ranges = sizes["outputs"] // _OUTPUTS_OF_A_RANGE
-        divide(spark, rows=max(ranges, sizes.get("batches", 0), sizes.get("commits", 0)), few=self._is_small)
+        adapt(spark, rows=max(ranges, sizes.get("batches", 0), sizes.get("commits", 0)), few=self._is_small)
 
     @property
     @cached
