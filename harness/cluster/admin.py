@@ -6,6 +6,7 @@ a JVM for each call; a call of this client takes milliseconds. One JVM serves al
 All methods raise AdminError (a HarnessError) when the cluster does not answer within five seconds.
 """
 
+import faulthandler
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -34,9 +35,15 @@ class AdminError(HarnessError):
 
 
 def start_jvm() -> None:
-    """Start this process's JVM with the Java client of the default Kafka version, unless it is running."""
+    """Start this process's JVM with the Java client of the default Kafka version, unless it is running.
+
+    Python's faulthandler is disabled before. Whoever disables it later, as pytest does at its end, would put back the
+    handlers of signals from before it was enabled, in place of the JVM's. The JVM itself causes SIGSEGV to stop its
+    threads, and the process would end by the next one.
+    """
     with _jvm_lock:
         if not jpype.isJVMStarted():
+            faulthandler.disable()
             jpype.startJVM(
                 "-Xmx256m",
                 "-XX:+UseSerialGC",
