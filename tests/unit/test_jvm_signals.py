@@ -1,9 +1,7 @@
 """The JVM of the Admin client keeps its handler of SIGSEGV when pytest disables Python's faulthandler at its end."""
 
-import subprocess
-import sys
+from tests import fresh
 
-_DEADLINE_S = 120
 _DISABLED_AFTER_THE_JVM = """
 import faulthandler, signal
 from pathlib import Path
@@ -21,11 +19,4 @@ print(handled())
 
 
 def test_the_jvm_handles_sigsegv_after_faulthandler_is_disabled() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _DISABLED_AFTER_THE_JVM],
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert fresh.printed(_DISABLED_AFTER_THE_JVM) == "True\n"

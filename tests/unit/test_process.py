@@ -2,8 +2,6 @@
 
 import io
 import struct
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from onceproof.harness.base.errors import BadInput
 from onceproof.harness.context.process import Child
 from onceproof.harness.model import registry
 from onceproof.workloads.processes.observer import framed
+from tests import fresh
 
 _DEADLINE_S = 30
 _ROOT = Path(__file__).resolve().parents[2]
@@ -111,5 +110,4 @@ def test_a_worker_starts_without_what_takes_longer_than_itself() -> None:
     """It loads a workload of ours, too."""
     loads = "from onceproof.workloads.processes import worker; worker.registry.get('workload', 'copy')"
     shows = "import sys; print({'pydantic', 'psycopg', 'pyarrow', 'pyspark'} & sys.modules.keys())"
-    command = [sys.executable, "-c", f"{loads}; {shows}"]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, check=True).stdout == "set()\n"
+    assert fresh.printed(f"{loads}; {shows}") == "set()\n"

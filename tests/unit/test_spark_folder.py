@@ -1,14 +1,11 @@
 """Spark's temporary files: below the home, in a folder of the process, which removes it. Paths that are not ASCII."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from onceproof.harness.base import paths
+from tests import fresh
 
-_DEADLINE_S = 300
 # Reads a table, prints what the JVM took for its folders and what is in them, and ends without stopping the session.
 _SESSION = """
 import json, os, sys
@@ -29,16 +26,8 @@ def test_a_session_works_with_any_path_and_leaves_nothing(tmp_path: Path) -> Non
     home = tmp_path / "hé \"m'e"
     home.mkdir()
     (home / "jars").symlink_to(paths.jars_dir().absolute())
-    done = subprocess.run(
-        [sys.executable, "-c", _SESSION, str(tmp_path / "é.parquet")],
-        env={**os.environ, "LC_ALL": "C", "ONCEPROOF_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    environment = {"LC_ALL": "C", "ONCEPROOF_HOME": str(home)}
+    told = json.loads(fresh.printed(_SESSION, str(tmp_path / "é.parquet"), environment=environment))
     assert told["folders"] == [str(home / "spark" / str(told["pid"]))] * 3
     assert told["rows"] == 2
     assert any(name.startswith("blockmgr-") for name in told["names"])

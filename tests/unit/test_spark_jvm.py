@@ -1,10 +1,9 @@
 """The JVM compiles for few records or for many, is replaced when many follow on few, and a call may be interrupted."""
 
 import json
-import subprocess
-import sys
 
-_DEADLINE_S = 300
+from tests import fresh
+
 # Prints of three sessions whether their JVM optimizes, its process, and whether queries are compiled.
 _SESSIONS = """
 import json, signal
@@ -27,15 +26,7 @@ except KeyboardInterrupt:
 
 
 def test_a_session_for_many_records_replaces_one_for_few_and_can_be_interrupted() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _SESSIONS],
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    sessions, interrupted = done.stdout.splitlines()
+    sessions, interrupted = fresh.printed(_SESSIONS).splitlines()
     few, many, again = json.loads(sessions)
     assert few[0] is False and few[2] == "false"
     assert many[0] is True and many[2] == "true"

@@ -191,16 +191,13 @@ def adapt(spark: SparkSession, *, rows: int, few: bool) -> None:
 
     `few` is whether the run has few records. Then starting a task and compiling a stage of a query to Java take longer
     than its rows, so nothing is compiled, and in one process there may be a single task, since checks run at the same
-    time. There, small files are read by one task, too.
+    time, and one that reads small files.
     """
     here = in_one_process(spark)
     cores = (1 if few else 2) if here else max(2, spark.sparkContext.defaultParallelism)
     spark.conf.set("spark.sql.shuffle.partitions", max(cores, -(-rows // _ROWS_OF_A_TASK)))
-    for name in ("spark.sql.files.minPartitionNum", "spark.sql.leafNodeDefaultParallelism"):
-        if few and here:
-            spark.conf.set(name, 1)
-        else:
-            spark.conf.unset(name)
+    if here:  # a cluster's own setting stays
+        spark.conf.set("spark.sql.leafNodeDefaultParallelism", 1 if few else spark.sparkContext.defaultParallelism)
     spark.conf.set("spark.sql.codegen.wholeStage", not few)
 
 
