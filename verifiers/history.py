@@ -18,7 +18,7 @@ from onceproof.harness.record.events import Began, Exited, Outcome, Started
 from onceproof.harness.record.results import Reason
 from onceproof.verifiers.evidence import fingerprints
 from onceproof.verifiers.evidence.check import Check, Judged
-from onceproof.verifiers.evidence.frames import each_row
+from onceproof.verifiers.evidence.frames import columns
 from onceproof.verifiers.evidence.tables import TRANSACTION, Tables
 
 CLAIM = "the history tells of every transaction that the log shows, and no event of it is missing"
@@ -68,7 +68,7 @@ def _unknown(tables: Tables) -> Iterator[str]:
     named = of_outputs.unionAll(tables.all_commits.select(*TRANSACTION)).where("worker IS NOT NULL").distinct()
     strange = sorted(
         (worker, incarnation, transaction)
-        for worker, incarnation, transaction in each_row(named.select(*TRANSACTION))
+        for worker, incarnation, transaction in zip(*columns(named), strict=True)
         if transaction not in began.get((f"worker-{worker}", incarnation), ())
     )
     for worker, incarnation, transaction in strange[:_SHOWN]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from onceproof.harness.artifacts import clients
 from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput, in_a_line
+from onceproof.harness.base.memory import collector_paused
 from onceproof.harness.judge import expectation, vacuity
 from onceproof.harness.judge.expectation import RunOutcome
 from onceproof.harness.model import declaration, plan, registry
@@ -57,6 +58,7 @@ _PATTERN = re.compile(r"[*?\[\]{}\\]")
 _log = logging.getLogger(__name__)
 
 
+@collector_paused()  # `let_go` collects what the verdict leaves
 def verify(
     folder: Path,
     *,

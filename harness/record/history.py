@@ -7,12 +7,14 @@
 history and the wall-clock time of its `at`.
 """
 
+import heapq
 import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,21 +40,35 @@ E = TypeVar("E", bound=Event)
 class Events(tuple[Event, ...]):
     """The events of a history in the order of arrival. They can be queried by kind and by the values of keys."""
 
-    __slots__ = ()
-
     def of(self, kind: type[E], **keys: object) -> list[E]:
         """Return all events of a kind, or of a kind derived from it, whose keys have these values."""
-        return [each for each in self if isinstance(each, kind) and _has(each, keys)]
+        return list(self._of(kind, keys))
 
     def first(self, kind: type[E], **keys: object) -> E | None:
         """Return the first of the events that `of` returns, or None if there is none."""
-        return next((each for each in self if isinstance(each, kind) and _has(each, keys)), None)
+        return next(self._of(kind, keys), None)
 
     def the(self, kind: type[E], **keys: object) -> E:
         """Return the first of the events that `of` returns. Raises LookupError if there is none."""
         found = self.first(kind, **keys)
         if found is None:
             raise LookupError(f"the history has no {kind.__name__} with {keys}")
+        return found
+
+    def _of(self, kind: type[E], keys: dict[str, object]) -> Iterator[E]:
+        """Yield the events that `of` returns."""
+        found = [indexes for each, indexes in self._indexes.items() if issubclass(each, kind)]
+        for index in found[0] if len(found) == 1 else heapq.merge(*found):
+            event = self[index]
+            if isinstance(event, kind) and _has(event, keys):
+                yield event
+
+    @cached_property
+    def _indexes(self) -> dict[type[Event], list[int]]:
+        """The indexes of the events of each class, of which a verdict asks for some at a time."""
+        found: dict[type[Event], list[int]] = {}
+        for index, event in enumerate(self):
+            found.setdefault(type(event), []).append(index)
         return found
 
     def errors_met(self, target: FaultTarget, since: float) -> list[ClientFailed]:

@@ -45,7 +45,8 @@ from onceproof.workloads import processes
 
 SCHEMA_VERSION = 1
 SPEC = Scenario(name="bench-verify", about="Filled as fast as possible.", workload=WorkloadSpec(name="copy"))
-_FILL_DEADLINE_S = 3600
+_FILL_STARTS_S = 120.0
+_SLOWEST_FILL = 10_000  # records in a second; two cores fill some 30,000
 _OF_A_FILLER = {"records", "record_bytes", "keys", "partitions", "transaction_records", "compression"}
 
 
@@ -67,12 +68,13 @@ class FillRun(Run):
         self.history.listen(show)
         for worker in range(workload.workers):
             self.workers.start_other(worker, processes.FILLER, self._filler(worker))
+        deadline_s = _FILL_STARTS_S + workload.records / _SLOWEST_FILL
         for worker in range(workload.workers):
             self.history.wait(
                 f"filler {worker} to finish",
                 Finished,
                 partial(is_from, f"worker-{worker}"),
-                deadline_s=_FILL_DEADLINE_S,
+                deadline_s=deadline_s,
                 abort=self.workers.failures.check_started,
             )
         self.history.forget()

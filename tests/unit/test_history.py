@@ -11,8 +11,8 @@ import pytest
 
 from onceproof.harness.base.errors import BadInput, DeadlineError, HarnessError
 from onceproof.harness.record import history
-from onceproof.harness.record.events import FaultBegins, FaultInjected, Invoked, Outcome, Ready
-from onceproof.harness.record.history import History
+from onceproof.harness.record.events import Event, FaultBegins, FaultEvent, FaultInjected, Invoked, Outcome, Ready
+from onceproof.harness.record.history import Events, History
 
 
 @pytest.fixture
@@ -72,6 +72,15 @@ def test_events_are_asked_for_by_kind_and_keys(path: Path) -> None:
     assert [each.incarnation for each in events.of(Ready, source="worker-0")] == [1]
     with pytest.raises(LookupError, match="no FaultBegins"):
         events.the(FaultBegins, fault="1-kill")
+
+
+def test_events_of_derived_kinds_come_in_the_order_of_arrival(path: Path) -> None:
+    events = history.read(path)
+    assert events.of(Event) == list(events)
+    assert [each.kind for each in Events([*events, *events]).of(FaultEvent)] == ["fault-begins"] * 2
+    alternating = Events([events[2], events[1]] * 3)
+    assert alternating.of(Event) == list(alternating)
+    assert alternating.first(Event) == events[2]
 
 
 def test_a_wait_ends_with_the_event_or_says_what_it_waited_for(tmp_path: Path) -> None:

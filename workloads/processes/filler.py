@@ -26,6 +26,7 @@ from onceproof.workloads.processes.generator import Ledger
 _CALL_DEADLINE_S = 60.0
 _FLUSH_DEADLINE_S = 120.0
 _PROGRESS_S = 1.0
+_BATCH_RECORDS = 500  # a batch is sent when it is full or its transaction ends, so that its size is that of any machine
 
 
 class Filler:
@@ -42,7 +43,8 @@ class Filler:
         common = {
             "bootstrap.servers": config["bootstrap"],
             "enable.idempotence": True,
-            "linger.ms": 20,
+            "linger.ms": 1_000,
+            "batch.num.messages": _BATCH_RECORDS,
             "compression.type": config["compression"],
             "queue.buffering.max.kbytes": 65_536,
             "error_cb": self._failed,
