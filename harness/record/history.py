@@ -11,12 +11,13 @@ import heapq
 import json
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from onceproof.harness.base import files
 from onceproof.harness.base.errors import BadInput, DeadlineError, HarnessError
@@ -59,16 +60,16 @@ class Events(tuple[Event, ...]):
         """Yield the events that `of` returns."""
         found = [indexes for each, indexes in self._indexes.items() if issubclass(each, kind)]
         for index in found[0] if len(found) == 1 else heapq.merge(*found):
-            event = self[index]
-            if isinstance(event, kind) and _has(event, keys):
+            event = cast(E, self[index])
+            if _has(event, keys):
                 yield event
 
     @cached_property
     def _indexes(self) -> dict[type[Event], list[int]]:
         """The indexes of the events of each class, of which a verdict asks for some at a time."""
-        found: dict[type[Event], list[int]] = {}
+        found: defaultdict[type[Event], list[int]] = defaultdict(list)
         for index, event in enumerate(self):
-            found.setdefault(type(event), []).append(index)
+            found[type(event)].append(index)
         return found
 
     def errors_met(self, target: FaultTarget, since: float) -> list[ClientFailed]:

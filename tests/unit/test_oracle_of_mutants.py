@@ -11,6 +11,7 @@ from itertools import groupby
 import pytest
 
 import tests.mutants.run  # noqa: F401  fills the catalogue
+from onceproof.harness.base.memory import collector_paused
 from tests.agreement import NoSuchLog, agree
 from tests.mutants.catalogue import MUTANTS, UNREAL, Mutant
 from tests.oracle import Reason, Verdict, judge
@@ -54,9 +55,8 @@ _OF_THE_PARTITION = "the table of a partition is incomplete: op-pack-"
 @pytest.fixture(autouse=True)
 def _many_rows() -> Iterator[None]:
     """Runs are many small dictionaries without cycles: looking for garbage among them takes half of the time."""
-    gc.disable()
-    yield
-    gc.enable()
+    with collector_paused():
+        yield
 
 
 def test_the_second_oracle_judges_every_mutant_as_expected() -> None:
